@@ -1,0 +1,108 @@
+
+/*
+ * Answers as JSON and as server-sent events.  Writers append to a buffer
+ * and never look back, so that a stream's chunks and a whole answer come
+ * from the same code.
+ */
+
+#ifndef MST_REPLY_H
+#define MST_REPLY_H
+
+#include <stdint.h>
+
+#include "api/mst_request.h"
+#include "base/mst_buf.h"
+#include "base/mst_outcome.h"
+#include "base/mst_str.h"
+
+
+/* what stands in every object of one answer */
+typedef struct {
+    mst_api_t   api;               /* CHAT or COMPLETION */
+    mst_str_t   id;                /* "chatcmpl-..." */
+    mst_str_t   model;             /* the name that the client sent */
+    int64_t     created;           /* Unix seconds */
+    int         include_usage;     /* stream: "usage":null in chunks */
+} mst_reply_t;
+
+
+/* one sampled token of a logprobs report */
+typedef struct {
+    mst_str_t  bytes;              /* of the token; control: its spelling */
+    float      logprob;
+} mst_reply_top_t;
+
+typedef struct {
+    mst_reply_top_t         token;
+    const mst_reply_top_t  *top;   /* [n_top] */
+    uint32_t                n_top;
+    size_t                  text_offset;   /* completions: characters before */
+} mst_reply_logprob_t;
+
+
+/*
+ * The logprobs of an answer are gathered as JSON pieces while it runs.  For
+ * completions the four arrays of the old API are built side by side.
+ */
+typedef struct {
+    mst_api_t  api;
+    mst_buf_t  a, b, c, d;         /* content | tokens, token_logprobs,
+                                      top_logprobs, text_offset */
+    uint32_t   n;
+} mst_reply_logprobs_t;
+
+void mst_reply_logprobs_init(mst_reply_logprobs_t *l, mst_api_t api);
+void mst_reply_logprobs_fini(mst_reply_logprobs_t *l);
+void mst_reply_logprobs_reset(mst_reply_logprobs_t *l);
+int mst_reply_logprobs_add(mst_reply_logprobs_t *l,
+    const mst_reply_logprob_t *p);
+
+
+/*
+ * Stream: "data: {...}\n\n".  first: chat's opening chunk with the role;
+ * text: a piece of the answer (logprobs NULL or what was gathered since);
+ * finish: finish_reason "stop" | "length"; usage: choices [] at the end;
+ * done: "data: [DONE]\n\n"; error: the error object as an event, after which
+ * no [DONE] may follow.
+ */
+int mst_reply_sse_first(const mst_reply_t *r, uint32_t index, mst_buf_t *out);
+int mst_reply_sse_text(const mst_reply_t *r, uint32_t index, mst_str_t text,
+    const mst_reply_logprobs_t *logprobs, mst_buf_t *out);
+int mst_reply_sse_finish(const mst_reply_t *r, uint32_t index,
+    const char *reason, mst_buf_t *out);
+int mst_reply_sse_usage(const mst_reply_t *r, const mst_usage_t *u,
+    mst_buf_t *out);
+int mst_reply_sse_done(mst_buf_t *out);
+int mst_reply_sse_error(const mst_api_error_t *e, mst_buf_t *out);
+
+
+/* the whole answer; one entry per choice */
+typedef struct {
+    mst_str_t                    text;
+    const mst_reply_logprobs_t  *logprobs;     /* or NULL */
+    const char                  *reason;
+} mst_reply_choice_t;
+
+int mst_reply_json(const mst_reply_t *r, const mst_reply_choice_t *choices,
+    uint32_t n, const mst_usage_t *u, mst_buf_t *out);
+
+
+typedef struct {
+    mst_str_t  id;
+    int64_t    created;            /* Unix seconds */
+    uint32_t   max_model_len;      /* tokens */
+} mst_reply_model_t;
+
+int mst_reply_model(const mst_reply_model_t *m, mst_buf_t *out);
+int mst_reply_models(const mst_reply_model_t *m, size_t n, mst_buf_t *out);
+
+/* {"tokens":[..],"count":n,"max_model_len":n[,"token_strs":[..]]};
+   strs may be NULL, [n] otherwise */
+int mst_reply_tokens(const uint32_t *ids, const mst_str_t *strs, size_t n,
+    uint32_t max_model_len, mst_buf_t *out);
+
+/* {"prompt":"..."} */
+int mst_reply_detokenize(mst_str_t text, mst_buf_t *out);
+
+
+#endif /* MST_REPLY_H */

@@ -1,0 +1,101 @@
+
+/*
+ * The body of a request to a plain struct, with every field's type and range
+ * checked.  Unknown fields are ignored; known fields that this build does
+ * not serve are 400 with code "unsupported", never ignored.
+ *
+ * A request owns its memory; strings point into it.  No nginx, no tokens.
+ */
+
+#ifndef MST_REQUEST_H
+#define MST_REQUEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/mst_api_error.h"
+#include "base/mst_message.h"
+#include "base/mst_params.h"
+#include "base/mst_str.h"
+
+
+typedef enum {
+    MST_API_UNKNOWN,
+    MST_API_CHAT,                  /* POST .../chat/completions */
+    MST_API_COMPLETION,            /* POST .../completions */
+    MST_API_MODELS,                /* GET .../models */
+    MST_API_MODEL,                 /* GET .../models/ID */
+    MST_API_TOKENIZE,              /* POST .../tokenize */
+    MST_API_DETOKENIZE             /* POST .../detokenize */
+} mst_api_t;
+
+
+/*
+ * The API is known by the end of the URI, whatever the location's prefix.
+ * For MST_API_MODEL *id is the rest behind "/models/" (may hold slashes).
+ */
+mst_api_t mst_request_api(mst_str_t uri, mst_str_t *id);
+
+/* "POST" or "GET, HEAD": for 405's Allow; NULL for MST_API_UNKNOWN */
+const char *mst_request_allow(mst_api_t api);
+
+
+typedef struct {
+    mst_api_t        api;
+    mst_str_t        model;            /* len 0: absent */
+
+    mst_message_t   *messages;         /* [n_messages] chat, tokenize */
+    size_t           n_messages;
+
+    mst_str_t        prompt;           /* completion, tokenize */
+    const uint32_t  *prompt_ids;       /* [n_prompt_ids]: ids instead of text;
+                                          detokenize's tokens too */
+    size_t           n_prompt_ids;
+    int              has_prompt;       /* prompt or prompt_ids was given */
+
+    mst_params_t     params;           /* max_tokens, soft_tokens: left alone,
+                                          see below */
+    int              has_seed;         /* else the host sets a random one */
+    mst_bias_t      *bias;             /* [n_bias] */
+    size_t           n_bias;
+    uint32_t        *stop_ids;         /* [n_stop_ids] stop_token_ids */
+    size_t           n_stop_ids;
+    mst_str_t       *stop;             /* [n_stop] stop strings */
+    size_t           n_stop;
+
+    /* limits on the answer as given; 0 = absent */
+    uint32_t         max_tokens;       /* strict: max_completion_tokens wins */
+    uint32_t         max_new_tokens;   /* soft */
+    uint32_t         hard_max_new_tokens;
+
+    uint32_t         n;                /* answers, 1 .. 128 */
+    int              echo;             /* completion */
+    int              stream;
+    int              include_usage;    /* stream_options.include_usage */
+    int              logprobs;         /* report; params.n_top alternatives */
+    int              add_special_tokens;   /* tokenize; default 1 */
+    int              return_token_strs;    /* tokenize */
+    mst_str_t        user;
+} mst_request_t;
+
+
+/* NULL with e set; mst_request_destroy() frees it */
+mst_request_t *mst_request_parse(mst_api_t api, const char *body, size_t len,
+    mst_api_error_t *e);
+void mst_request_destroy(mst_request_t *r);    /* r may be NULL */
+
+/*
+ * The engine's limits for a prompt of n_prompt tokens in a context: fills
+ * r->params.max_tokens (hard end) and soft_tokens.  Both families of
+ * DESIGN 8 are combined and clamped to what the context leaves.  400
+ * context_length_exceeded with both numbers when the prompt leaves no room.
+ */
+int mst_request_limits(mst_request_t *r, size_t n_prompt, uint32_t context,
+    mst_api_error_t *e);
+
+/* ids of bias, stop_ids and prompt_ids are below n_vocab, else 400 */
+int mst_request_check_ids(const mst_request_t *r, uint32_t n_vocab,
+    mst_api_error_t *e);
+
+
+#endif /* MST_REQUEST_H */

@@ -1,0 +1,87 @@
+
+/*
+ * Allocation with a fault switch for tests: see mst_mem.h.
+ */
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/mst_mem.h"
+
+
+static long  mst_mem_left;     /* 0: never fail; 1: this call fails */
+
+
+static int
+mst_mem_fails(void)
+{
+    if (mst_mem_left == 0) {
+        return 0;
+    }
+
+    if (mst_mem_left == 1) {
+        return 1;
+    }
+
+    mst_mem_left--;
+
+    return 0;
+}
+
+
+void *
+mst_alloc(size_t size)
+{
+    return mst_mem_fails() ? NULL : malloc(size ? size : 1);
+}
+
+
+void *
+mst_calloc(size_t n, size_t size)
+{
+    return mst_mem_fails() ? NULL : calloc(n ? n : 1, size ? size : 1);
+}
+
+
+void *
+mst_realloc(void *p, size_t n, size_t size)
+{
+    size_t  total;
+
+    if (__builtin_mul_overflow(n, size, &total) || mst_mem_fails()) {
+        return NULL;
+    }
+
+    return realloc(p, total ? total : 1);
+}
+
+
+void *
+mst_memalign(size_t align, size_t size)
+{
+    size_t  rounded;
+
+    if (__builtin_add_overflow(size, align - 1, &rounded)
+        || mst_mem_fails())
+    {
+        return NULL;
+    }
+
+    rounded -= rounded % align;
+
+    return aligned_alloc(align, rounded ? rounded : align);
+}
+
+
+void
+mst_free(void *p)
+{
+    free(p);
+}
+
+
+void
+mst_mem_fail_after(long n)
+{
+    mst_mem_left = n;
+}

@@ -1,0 +1,122 @@
+
+/*
+ * The engine: sequences in, steps, tokens out.  No thread of its own: the
+ * host calls mst_engine_step() in a loop (mst_serve.c for nginx,
+ * mst_generate.c for the shell).  Deterministic: the same calls with the
+ * same times give the same events.  One thread.
+ */
+
+#ifndef MST_ENGINE_H
+#define MST_ENGINE_H
+
+#include <stdint.h>
+
+#include "base/mst_err.h"
+#include "base/mst_log.h"
+#include "base/mst_outcome.h"
+#include "base/mst_params.h"
+#include "engine/mst_runner.h"
+
+
+typedef struct {
+    uint64_t             tag;          /* the host's name for it, unique while
+                                          it lives */
+    const uint32_t      *prompt;       /* [n_prompt], copied */
+    uint32_t             n_prompt;     /* >= 1 */
+    mst_params_t         params;
+    const uint32_t      *stop_ids;     /* [n_stop], copied; with the model's
+                                          own already in it unless ignored */
+    uint32_t             n_stop;
+    const mst_bias_t    *bias;         /* [n_bias], copied */
+    uint32_t             n_bias;
+    uint8_t              salt[MST_SALT_SIZE];  /* tenant of the prefix cache;
+                                          all zero = the common one */
+    uint64_t             deadline_ns;  /* refuse if not started by then; 0 =
+                                          none */
+    int32_t              priority;     /* lower first; 0 (more later) */
+    int                  no_wait;      /* refuse rather than queue */
+} mst_submit_t;
+
+
+typedef enum {
+    MST_EVENT_ADMIT,               /* has its blocks: cached is known */
+    MST_EVENT_REFUSE,              /* the only event of a refused request */
+    MST_EVENT_TOKEN,               /* one sampled token (stop ids too) */
+    MST_EVENT_DONE                 /* the last event; blocks are free */
+} mst_event_type_t;
+
+
+typedef struct {
+    mst_event_type_t      type;
+    uint64_t              tag;
+    mst_refuse_t          refuse;      /* REFUSE */
+    const char           *text;        /* REFUSE INVALID: a sentence, or NULL */
+    uint32_t              cached;      /* ADMIT: tokens */
+    const mst_sampled_t  *sampled;     /* TOKEN */
+    mst_finish_t          finish;      /* DONE */
+    const mst_usage_t    *usage;       /* DONE */
+} mst_event_t;
+
+
+/* called from inside submit, cancel and step; must not call the engine */
+typedef void (*mst_event_pt)(void *data, const mst_event_t *ev);
+
+
+typedef struct {
+    uint32_t          max_batch;       /* sequences running at once */
+    uint32_t          prefill_chunk;   /* token budget of a step */
+    int               no_prefix_cache; /* tests */
+    mst_event_pt      handler;
+    void             *data;
+    const mst_log_t  *log;             /* may be NULL */
+} mst_engine_conf_t;
+
+
+typedef struct {                   /* a snapshot, for status pages */
+    uint32_t  running;
+    uint32_t  waiting;
+    uint64_t  waiting_tokens;
+    uint32_t  blocks_total;
+    uint32_t  blocks_used;         /* held by a live sequence */
+    uint32_t  blocks_cached;       /* held by the prefix cache alone */
+    uint64_t  steps;
+    uint64_t  last_step_ns;        /* duration */
+    uint64_t  prompt_tokens;       /* counters since start */
+    uint64_t  cached_tokens;
+    uint64_t  completion_tokens;
+    uint64_t  preemptions;
+    uint64_t  finished;
+    uint64_t  refused;
+} mst_engine_stats_t;
+
+
+typedef struct mst_engine_s  mst_engine_t;
+
+
+/* takes the runner over; NULL with a sentence */
+mst_engine_t *mst_engine_create(const mst_engine_conf_t *conf,
+    mst_runner_t *runner, mst_err_t *err);
+void mst_engine_destroy(mst_engine_t *e);      /* no events; may be NULL */
+
+/* the outcome is an event: ADMIT (maybe in a later step) or REFUSE */
+void mst_engine_submit(mst_engine_t *e, const mst_submit_t *s,
+    uint64_t now_ns);
+
+/* DONE follows at once; an unknown tag is ignored */
+void mst_engine_cancel(mst_engine_t *e, uint64_t tag, uint64_t now_ns);
+
+/*
+ * One step.  MST_OK: something was computed, call again; MST_AGAIN: nothing
+ * to do before *wake_ns (0 = until the next submit); MST_ERROR with a
+ * sentence: the engine is dead, every sequence got DONE with FINISH_ERROR.
+ */
+int mst_engine_step(mst_engine_t *e, uint64_t now_ns, uint64_t *wake_ns,
+    mst_err_t *err);
+
+void mst_engine_stats(const mst_engine_t *e, mst_engine_stats_t *s);
+
+/* rows of the last step's logits, NULL for the null model */
+const float *mst_engine_logits(const mst_engine_t *e);
+
+
+#endif /* MST_ENGINE_H */

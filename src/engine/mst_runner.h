@@ -1,0 +1,98 @@
+
+/*
+ * What computes a step for the engine: a model (mst_runner_model.c) or the
+ * null model (mst_runner_null.c).  The scheduler, the block pool and the
+ * boundary are the same for both.  CUDA samples on the device, so sampling
+ * is the runner's part of a step and not the engine's.
+ */
+
+#ifndef MST_RUNNER_H
+#define MST_RUNNER_H
+
+#include <stdint.h>
+
+#include "base/mst_err.h"
+#include "base/mst_params.h"
+#include "model/mst_forward.h"
+
+
+typedef struct {
+    int       status;              /* MST_OK: a token; MST_AGAIN: none yet,
+                                      ask again at ready_ns; MST_ERROR: this
+                                      sequence's numbers are broken (NaN) */
+    uint64_t  ready_ns;            /* also with MST_OK: the sequence is not
+                                      scheduled before; 0 = at once */
+    uint32_t  id;
+    int       end;                 /* the answer ends with this token, which
+                                      is text and no stop id (null model) */
+    float     logprob;             /* natural log, after penalties and bias,
+                                      at temperature 1; only with
+                                      MST_PARAMS_LOGPROBS */
+    uint32_t  n_top;
+    uint32_t  top_ids[MST_MAX_TOP_LOGPROBS];
+    float     top_logprobs[MST_MAX_TOP_LOGPROBS];   /* falling */
+} mst_sampled_t;
+
+
+/* what the sampler may look at, per sequence of the batch */
+typedef struct {
+    const mst_params_t  *params;
+    const mst_bias_t    *bias;     /* [n_bias] */
+    uint32_t             n_bias;
+    const uint32_t      *tokens;   /* [n_tokens] prompt and answer so far */
+    uint32_t             n_tokens;
+    uint32_t             n_prompt;
+    uint64_t             start_ns; /* when the sequence was submitted */
+    const uint32_t      *stop_ids; /* [n_stop] of model and request: banned
+                                      while fewer than min_tokens stand */
+    uint32_t             n_stop;
+    int                  greedy;   /* past the soft limit */
+} mst_sample_t;
+
+
+typedef struct {
+    mst_batch_t    batch;
+    mst_sample_t  *samples;        /* [batch.n_seqs], for seqs whose logits
+                                      are LAST */
+    mst_sampled_t *sampled;        /* [batch.n_seqs] results, same index;
+                                      untouched for LOGITS_NONE */
+    uint64_t       now_ns;
+} mst_step_t;
+
+
+typedef struct {
+    mst_model_info_t   info;
+    void              *data;
+    const float       *logits;     /* rows of the last step, or NULL: for
+                                      "generate --logits" only */
+
+    /* MST_OK or MST_ERROR with a sentence: the engine is then dead */
+    int              (*step)(void *data, mst_step_t *step, mst_err_t *err);
+    void             (*destroy)(void *data);
+} mst_runner_t;
+
+
+/* takes the model over */
+int mst_runner_model(mst_runner_t *r, mst_model_t *m, mst_err_t *err);
+
+
+typedef struct {
+    double        rate;            /* tokens per second and sequence; 0 = at
+                                      once */
+    uint64_t      delay_ns;        /* to the first token */
+    uint32_t      len;             /* tokens before it ends itself; 0 = only
+                                      at max_tokens */
+    const char   *text;            /* [text_len] answer instead of the fox */
+    size_t        text_len;        /* given: sent once, then it ends */
+    uint32_t      context;
+    uint32_t      n_blocks;
+} mst_null_conf_t;
+
+
+/* text is copied.  Token id = byte value, n_vocab 256, no end-of-sequence
+   token: the len-th token carries "end", so that it counts len tokens */
+int mst_runner_null(mst_runner_t *r, const mst_null_conf_t *conf,
+    mst_err_t *err);
+
+
+#endif /* MST_RUNNER_H */

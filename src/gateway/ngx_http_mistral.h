@@ -1,0 +1,191 @@
+
+/*
+ * The gateway half: nginx types live here and in the module file only.
+ *
+ *   conf.c      directives to structs, everything checked at nginx -t
+ *   engine.c    the master's side of an engine: probe, create, start, adopt
+ *   link.c      a worker's side: slot, rings, wake-ups, calls in flight
+ *   request.c   content handler: body to call
+ *   response.c  records of a call to SSE or JSON
+ *   error.c     refusals in the OpenAI form
+ *   status.c    mistral_health, mistral_status, /models
+ *   variables.c $mistral_*
+ */
+
+#ifndef NGX_HTTP_MISTRAL_H
+#define NGX_HTTP_MISTRAL_H
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "api/mst_reply.h"
+#include "api/mst_request.h"
+#include "shm/mst_record.h"
+#include "shm/mst_shm.h"
+#include "text/mst_template.h"
+#include "text/mst_tokenizer.h"
+
+
+typedef struct ngx_http_mistral_engine_s  ngx_http_mistral_engine_t;
+typedef struct ngx_http_mistral_call_s    ngx_http_mistral_call_t;
+
+
+typedef enum {
+    NGX_HTTP_MISTRAL_OVERLAP = 0,
+    NGX_HTTP_MISTRAL_DRAIN
+} ngx_http_mistral_reload_e;
+
+
+/* one mistral_model block of one cycle; cycle pool */
+typedef struct {
+    ngx_str_t                   name;
+    ngx_array_t                 aliases;       /* of ngx_str_t */
+    time_t                      created;       /* the file's mtime */
+
+    mst_setup_t                *setup;         /* what the engine gets */
+    int                        *files;         /* [setup->n_files] opened by
+                                                  the master; -1 after start */
+    uint64_t                    hash;          /* of setup and layout */
+    ngx_uint_t                  reload;        /* ngx_http_mistral_reload_e */
+    ngx_msec_t                  engine_timeout;
+
+    mst_tokenizer_t            *tokenizer;     /* destroyed with the cycle */
+    mst_template_t             *template;
+    uint32_t                    context;       /* tokens */
+
+    ngx_http_mistral_engine_t  *engine;        /* shared by cycles; NULL in
+                                                  nginx -t */
+} ngx_http_mistral_model_t;
+
+
+typedef struct {
+    ngx_array_t                 models;        /* of _model_t *, in the order
+                                                  of the configuration */
+    ngx_str_t                   program;       /* resolved, NUL-terminated */
+    ngx_shm_zone_t             *zone;          /* carries engines from cycle
+                                                  to cycle */
+} ngx_http_mistral_main_conf_t;
+
+
+typedef struct {
+    ngx_http_mistral_model_t   *model;         /* mistral_pass NAME */
+    ngx_http_complex_value_t   *pass;          /* mistral_pass $variable */
+    ngx_uint_t                  queue;         /* mistral_queue N */
+    ngx_msec_t                  queue_timeout;
+    ngx_uint_t                  health;        /* 0 | LIVE | READY */
+    ngx_uint_t                  status;        /* 0 | JSON */
+} ngx_http_mistral_loc_conf_t;
+
+#define NGX_HTTP_MISTRAL_HEALTH_LIVE   1
+#define NGX_HTTP_MISTRAL_HEALTH_READY  2
+#define NGX_HTTP_MISTRAL_STATUS_JSON   1
+
+
+/*
+ * A request in flight.  The owner embeds it, fills model, data and the
+ * handlers, and must end it by ngx_http_mistral_link_end() in every case.
+ *
+ * record: each record of this id, already checked, in order; valid during
+ * the call only.  lost: the engine died, hangs or restarted, nothing more
+ * will come (the call is no longer in flight).  pass: once after a pass over
+ * the ring in which this call had records (a "lost" too): the place to write
+ * to the client.  A handler may end calls, its own too; after lost and after
+ * a DONE or REFUSE record the link touches the call only for its pass.
+ */
+struct ngx_http_mistral_call_s {
+    ngx_http_mistral_model_t   *model;
+    void                       *data;
+    void                      (*record)(ngx_http_mistral_call_t *call,
+                                        const mst_record_t *rec);
+    void                      (*lost)(ngx_http_mistral_call_t *call);
+    void                      (*pass)(ngx_http_mistral_call_t *call);
+
+    /* the link's own */
+    uint64_t                    id;
+    uint32_t                    engine_epoch;
+    uint32_t                    place_tokens;
+    ngx_queue_t                 queue;         /* calls of this engine */
+    ngx_queue_t                 dirty;         /* calls with records */
+    void                       *link;
+    unsigned                    place:1;       /* holds a queue place that no
+                                                  SUBMIT has taken over */
+    unsigned                    inflight:1;
+    unsigned                    queued:1;      /* in dirty */
+};
+
+
+/* what keeps a model from answering; NULL text = it answers */
+typedef enum {
+    NGX_HTTP_MISTRAL_READY = 0,
+    NGX_HTTP_MISTRAL_LOADING,
+    NGX_HTTP_MISTRAL_DRAINING,
+    NGX_HTTP_MISTRAL_DOWN                      /* dead, hung or no slot */
+} ngx_http_mistral_state_e;
+
+
+extern ngx_module_t  ngx_http_mistral_module;
+
+
+/* conf.c */
+void *ngx_http_mistral_create_main_conf(ngx_conf_t *cf);
+char *ngx_http_mistral_init_main_conf(ngx_conf_t *cf, void *conf);
+void *ngx_http_mistral_create_loc_conf(ngx_conf_t *cf);
+char *ngx_http_mistral_merge_loc_conf(ngx_conf_t *cf, void *p, void *c);
+char *ngx_http_mistral_model_block(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_mistral_program(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_mistral_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mistral_queue(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mistral_health(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mistral_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* by name, then by alias; NULL: none */
+ngx_http_mistral_model_t *ngx_http_mistral_find_model(
+    ngx_http_mistral_main_conf_t *mmcf, ngx_str_t *name);
+ngx_uint_t ngx_http_mistral_model_has_name(ngx_http_mistral_model_t *m,
+    ngx_str_t *name);
+
+/* engine.c: the module's hooks */
+ngx_int_t ngx_http_mistral_init_zone(ngx_shm_zone_t *zone, void *data);
+ngx_int_t ngx_http_mistral_init_module(ngx_cycle_t *cycle);
+
+/* link.c: the module's hooks, then for request.c and response.c */
+ngx_int_t ngx_http_mistral_init_process(ngx_cycle_t *cycle);
+void ngx_http_mistral_exit_process(ngx_cycle_t *cycle);
+
+ngx_http_mistral_state_e ngx_http_mistral_link_state(
+    ngx_http_mistral_model_t *m);
+
+/* the mapped segment of a model's engine; NULL: it has none */
+const mst_map_t *ngx_http_mistral_link_map(ngx_http_mistral_model_t *m);
+
+/* NGX_OK, NGX_BUSY: the queue is full, NGX_ERROR: no link to the engine */
+ngx_int_t ngx_http_mistral_link_place(ngx_http_mistral_call_t *call,
+    uint32_t tokens, ngx_uint_t waiting);
+
+/*
+ * Hands the request over.  The place goes with it: from here the engine
+ * gives it back.  "s" is without arrays, head and place_tokens are filled
+ * here.  NGX_OK, NGX_BUSY: the ring is full, NGX_ERROR: no engine.
+ */
+ngx_int_t ngx_http_mistral_link_submit(ngx_http_mistral_call_t *call,
+    const mst_rec_submit_t *s, const uint32_t *prompt,
+    const uint32_t *stop_ids, const mst_bias_t *bias);
+
+/* idempotent: CANCEL if in flight, the place back if it holds one */
+void ngx_http_mistral_link_end(ngx_http_mistral_call_t *call);
+
+/* request.c */
+ngx_int_t ngx_http_mistral_handler(ngx_http_request_t *r);
+
+/* status.c */
+ngx_int_t ngx_http_mistral_health_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_mistral_status_handler(ngx_http_request_t *r);
+
+/* variables.c */
+ngx_int_t ngx_http_mistral_add_variables(ngx_conf_t *cf);
+
+
+#endif /* NGX_HTTP_MISTRAL_H */

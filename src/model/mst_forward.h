@@ -1,0 +1,102 @@
+
+/*
+ * One step of a model for a batch of mixed prefill chunks and decodes over
+ * paged KV.  The engine's scheduler fills a batch, this room turns it into
+ * logits.  One thread (the engine's) calls; the backend may use more inside.
+ *
+ * KV memory is a pool of n_blocks blocks of block_tokens tokens; a sequence
+ * names its blocks in a table.  Block contents belong to the backend; who
+ * owns which block is the engine's business (engine/mst_block.h).
+ */
+
+#ifndef MST_FORWARD_H
+#define MST_FORWARD_H
+
+#include <stdint.h>
+
+#include "base/mst_err.h"
+#include "base/mst_log.h"
+#include "file/mst_gguf.h"
+
+
+typedef struct mst_model_s  mst_model_t;
+
+
+typedef enum {
+    MST_KV_F32,
+    MST_KV_F16,
+    MST_KV_BF16,
+    MST_KV_FP8,
+    MST_KV_Q8,
+    MST_KV_INT4
+} mst_kv_type_t;
+
+
+typedef struct {
+    uint32_t         threads;      /* 0 = as many as cores allowed to us */
+    mst_kv_type_t    kv_type;      /* what the backend lacks is refused */
+    uint64_t         kv_size;      /* bytes for the pool; 0 = the backend's
+                                      choice from context and max_seqs */
+    uint32_t         context;      /* tokens of one sequence at most */
+    uint32_t         max_rows;     /* tokens of one step at most */
+    uint32_t         max_seqs;     /* sequences of one step at most */
+    const char      *isa;          /* NULL = the best; "avx512" | "avx2" |
+                                      "c": tests force one */
+    const mst_log_t *log;          /* progress and choices; may be NULL */
+} mst_model_conf_t;
+
+
+typedef struct {
+    uint32_t  n_vocab;
+    uint32_t  context;             /* min(conf, model) */
+    uint32_t  block_tokens;        /* tokens of a KV block */
+    uint32_t  n_blocks;            /* in the pool; ids 0 .. n_blocks - 1 */
+    uint64_t  block_size;          /* bytes of a block, all layers */
+    uint64_t  weight_size;         /* bytes of weights in memory */
+} mst_model_info_t;
+
+
+typedef enum {
+    MST_LOGITS_NONE,               /* a prefill chunk that is not the last */
+    MST_LOGITS_LAST,               /* one row, after the last token */
+    MST_LOGITS_ALL                 /* one row per token of this step */
+} mst_logits_t;
+
+
+typedef struct {
+    const uint32_t  *ids;          /* [n] tokens to compute now */
+    uint32_t         n;            /* >= 1 */
+    uint32_t         position;     /* of ids[0]: tokens already in the KV */
+    const uint32_t  *blocks;       /* table of at least
+                                      ceil((position + n) / block_tokens) */
+    mst_logits_t     logits;
+} mst_batch_seq_t;
+
+
+typedef struct {
+    mst_batch_seq_t  *seqs;        /* [n_seqs], any order, any mix */
+    uint32_t          n_seqs;
+    uint32_t          n_tokens;    /* sum of seqs[].n, <= max_rows */
+} mst_batch_t;
+
+
+/* loads the weights; the mapping of g is kept until mst_model_destroy(),
+   which also closes g.  NULL with a sentence: g stays the caller's. */
+mst_model_t *mst_model_create(mst_gguf_t *g, const mst_model_conf_t *conf,
+    mst_err_t *err);
+void mst_model_destroy(mst_model_t *m);        /* m may be NULL */
+
+const mst_model_info_t *mst_model_info(const mst_model_t *m);
+
+/*
+ * Computes the batch: writes its K and V into the blocks, and *logits to the
+ * rows asked for, in the order of seqs, [rows][n_vocab] float in the model's
+ * memory until the next step.  The bits of a sequence's logits depend on its
+ * tokens alone: not on the batch, the chunking, the blocks' numbers or the
+ * thread count.  An error ends the engine.
+ */
+int mst_forward(mst_model_t *m, const mst_batch_t *batch,
+    const float **logits, mst_err_t *err);
+
+
+#endif /* MST_FORWARD_H */

@@ -1,0 +1,59 @@
+
+/*
+ * What an engine is started with: written by the nginx master into the
+ * segment before the program runs, read once by the program.  Plain data of
+ * fixed size, no pointers.  Together with the files' identities it is what
+ * the engine's hash is made of: two cycles with equal bytes here share one
+ * engine.
+ */
+
+#ifndef MST_SETUP_H
+#define MST_SETUP_H
+
+#include <stdint.h>
+
+
+#define MST_SETUP_FILES   64       /* model files opened by the master */
+#define MST_SETUP_GROUPS  32
+#define MST_SETUP_PATH    1024     /* bytes, with the NUL */
+
+
+typedef struct {
+    uint64_t  dev;
+    uint64_t  ino;
+    uint64_t  size;                /* bytes */
+    uint64_t  mtime_ns;
+} mst_setup_file_t;
+
+
+typedef struct {
+    char              name[64];            /* of the mistral_model block */
+    char              path[MST_SETUP_PATH];  /* for messages; "null:..." */
+    char              device[64];          /* "auto", "cpu", "cuda:0,1" */
+    char              dtype[16];
+    char              program[MST_SETUP_PATH];
+    uint32_t          threads;             /* of "device cpu threads=N"; 0 =
+                                              all cores */
+    uint32_t          kv_type;             /* mst_kv_type_t; ~0u = auto */
+    uint64_t          kv_size;             /* bytes; 0 = auto */
+    uint32_t          kv_percent;          /* of free memory; 0 = not given */
+    uint32_t          context;             /* tokens; 0 = the model's */
+    uint32_t          max_batch;           /* 0 = auto */
+    uint32_t          prefill_chunk;       /* 0 = auto */
+    uint32_t          uid;                 /* run as; ~0u = do not change */
+    uint32_t          gid;
+    uint32_t          n_groups;
+    uint32_t          groups[MST_SETUP_GROUPS];
+    uint32_t          n_files;             /* descriptors from
+                                              MST_FD_FILES(n_slots) on */
+    mst_setup_file_t  files[MST_SETUP_FILES];
+
+    /* null model: a path "null:..." was parsed into these */
+    uint32_t          null;                /* 1 = null model */
+    uint32_t          null_len;            /* tokens */
+    double            null_rate;           /* tokens per second */
+    uint64_t          null_delay_ns;
+} mst_setup_t;
+
+
+#endif /* MST_SETUP_H */

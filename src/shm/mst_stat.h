@@ -1,0 +1,53 @@
+
+/*
+ * The stats page: what the engine says of itself.  Every word is written by
+ * the engine alone with relaxed stores and read by anyone; words are not
+ * consistent with each other to the step, each is right by itself.  It
+ * serves /healthz and the metrics without a question to the engine.
+ */
+
+#ifndef MST_STAT_H
+#define MST_STAT_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+
+typedef struct {
+    /* heartbeat: the engine's loop stores the time at least once a second
+       when idle and at each step; older than engine_timeout = hung */
+    _Atomic uint64_t  beat_ns;             /* CLOCK_MONOTONIC */
+    _Atomic uint64_t  ready_ns;            /* when it became ready */
+    _Atomic uint64_t  load_ns;             /* how long loading took */
+    _Atomic uint64_t  steps;               /* since this engine's start */
+    _Atomic uint64_t  last_step_ns;        /* duration */
+
+    /* gauges */
+    _Atomic uint64_t  running;             /* sequences */
+    _Atomic uint64_t  waiting;
+    _Atomic uint64_t  waiting_tokens;
+    _Atomic uint64_t  blocks_total;
+    _Atomic uint64_t  blocks_used;
+    _Atomic uint64_t  blocks_cached;
+    _Atomic uint64_t  block_tokens;        /* tokens of a block */
+    _Atomic uint64_t  weight_size;         /* bytes */
+
+    /* counters: they go on over a restart of the engine, since the segment
+       stays */
+    _Atomic uint64_t  total_steps;
+    _Atomic uint64_t  prompt_tokens;
+    _Atomic uint64_t  cached_tokens;
+    _Atomic uint64_t  completion_tokens;
+    _Atomic uint64_t  preemptions;
+    _Atomic uint64_t  finished;
+    _Atomic uint64_t  refused;
+    _Atomic uint64_t  cancelled;
+    _Atomic uint64_t  slots_reclaimed;
+    _Atomic uint64_t  bad_records;         /* a worker wrote nonsense */
+
+    char              backend[64];         /* "cpu avx512, 2 threads", written
+                                              before READY */
+} mst_stat_t;
+
+
+#endif /* MST_STAT_H */

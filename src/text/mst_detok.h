@@ -1,0 +1,31 @@
+
+/*
+ * Token ids to text as they stream: never half a code point.
+ *
+ * Up to three bytes of an unfinished code point are held back; an invalid
+ * byte becomes U+FFFD.  One per answer, plain memory, no clean-up needed.
+ */
+
+#ifndef MST_DETOK_H
+#define MST_DETOK_H
+
+#include "text/mst_tokenizer.h"
+#include "text/mst_utf8.h"
+
+
+typedef struct {
+    const mst_tokenizer_t  *tokenizer;
+    mst_utf8_t              utf8;      /* held bytes */
+} mst_detok_t;
+
+
+void mst_detok_init(mst_detok_t *d, const mst_tokenizer_t *t);
+
+/* appends the text that is complete now; control tokens add nothing */
+int mst_detok_push(mst_detok_t *d, uint32_t id, mst_buf_t *out);
+
+/* the end of the answer: what is held becomes U+FFFD */
+int mst_detok_finish(mst_detok_t *d, mst_buf_t *out);
+
+
+#endif /* MST_DETOK_H */

@@ -1,0 +1,47 @@
+
+/*
+ * Chat messages to a prompt.  A template is known by comparing the text
+ * that the model file carries; an unknown text is refused with one sentence
+ * when the configuration is read, never guessed at.
+ *
+ * Control tokens come from the template alone: what a message says is plain
+ * text whatever it spells.  Immutable after it was created.
+ */
+
+#ifndef MST_TEMPLATE_H
+#define MST_TEMPLATE_H
+
+#include <stddef.h>
+
+#include "base/mst_err.h"
+#include "base/mst_message.h"
+#include "file/mst_gguf.h"
+#include "text/mst_prompt.h"
+#include "text/mst_tokenizer.h"
+
+
+typedef struct mst_template_s  mst_template_t;
+
+
+/* the template of a model file; the control tokens it needs are looked up */
+mst_template_t *mst_template_create_gguf(const mst_gguf_t *g,
+    const mst_tokenizer_t *t, mst_err_t *err);
+
+/* the null model's: "role: content\n" per message, then "assistant: " */
+mst_template_t *mst_template_create_plain(mst_err_t *err);
+
+void mst_template_destroy(mst_template_t *t);  /* t may be NULL */
+
+/* "ChatML (SmolLM2)" */
+const char *mst_template_name(const mst_template_t *t);
+
+/*
+ * Appends the spans of the whole chat, the opening of the assistant's turn
+ * included.  n >= 1.  MST_ERROR with a sentence that the client may read,
+ * or without text: memory.
+ */
+int mst_template_render(const mst_template_t *t, const mst_message_t *m,
+    size_t n, mst_prompt_t *out, mst_err_t *err);
+
+
+#endif /* MST_TEMPLATE_H */
