@@ -38,7 +38,7 @@ UNITS  = $(TESTS:t/unit/%.c=$(BUILD)/t/%)
 LAYOUT = $(shell cat src/shm/*.h src/base/mst_params.h \
              src/base/mst_outcome.h | sha256sum | cut -c1-16)
 
-.PHONY: all lib unit units clean deps model demo stop test install
+.PHONY: FORCE all lib unit units module clean deps model demo stop test install
 
 PORT     ?= 8080
 MODEL     = $(BUILD)/models/SmolLM2-135M-Instruct.Q4_1.gguf
@@ -74,6 +74,45 @@ units: $(UNITS)
 
 unit: $(UNITS)
 	@set -e; for t in $(UNITS); do $$t; done
+
+# The module, built out of tree against the headers of the nginx that will
+# load it (Debian: nginx-dev).  NGINX_SRC is any configured-like source of the
+# same version; conf_flags, where there is one, makes it binary compatible.
+NGINX_SRC ?= /usr/share/nginx/src
+NGX_BUILD  = $(abspath $(BUILD))/nginx
+NGX_SAN    = $(if $(SAN),-fsanitize=address$(comma)undefined \
+             -fno-omit-frame-pointer)
+NGX_CC_OPT = -std=gnu11 -fvisibility=hidden -fno-strict-aliasing $(CFLAGS) \
+             -Wmissing-prototypes $(NGX_SAN)
+GATEWAY    = ngx_http_mistral_module.c $(sort $(wildcard src/gateway/*.c))
+HEADERS    = $(sort $(wildcard src/*/*.h))
+comma      = ,
+
+module: $(BUILD)/ngx_http_mistral_module.so
+
+# renamed into place: a running nginx has the old one mapped
+$(BUILD)/ngx_http_mistral_module.so: $(NGX_BUILD)/Makefile $(GATEWAY) \
+        $(HEADERS) src/gateway/exports.map $(BUILD)/libmst.a
+	$(MAKE) -C $(NGINX_SRC) -f $(NGX_BUILD)/Makefile modules
+	cp $(NGX_BUILD)/ngx_http_mistral_module.so $@.new
+	mv $@.new $@
+
+$(NGX_BUILD)/Makefile: config config.make $(NGX_BUILD)/files
+	cd $(NGINX_SRC) && bash -c 'NGX_CONF_FLAGS=(--with-compat); \
+	    if [ -f conf_flags ]; then . ./conf_flags; fi; \
+	    MST_BUILD=$(abspath $(BUILD)) CC="$(CC)" ./configure \
+	    "$${NGX_CONF_FLAGS[@]}" --builddir=$(NGX_BUILD) \
+	    --add-dynamic-module=$(CURDIR) --with-cc-opt="$(NGX_CC_OPT)" \
+	    --with-ld-opt="$(NGX_SAN)"' > $(NGX_BUILD)/configure.log \
+	    || { tail $(NGX_BUILD)/configure.log; rm -f $@; false; }
+
+# configure lists the files: a new or lost one needs a new configure
+$(NGX_BUILD)/files: FORCE
+	@mkdir -p $(@D)
+	@echo '$(GATEWAY) $(HEADERS) $(NGX_CC_OPT)' | cmp -s - $@ \
+	    || echo '$(GATEWAY) $(HEADERS) $(NGX_CC_OPT)' > $@
+
+FORCE:
 
 # apt-get is asked only for what dpkg does not have: nothing needs root twice
 
@@ -135,8 +174,6 @@ install: all
 	install -D -m 644 $(BUILD)/ngx_http_mistral_module.so \
 	    $(DESTDIR)$(MODULES_DIR)/ngx_http_mistral_module.so
 	install -D -m 755 $(BUILD)/mistral $(DESTDIR)$(MODULES_DIR)/mistral
-
-module: ; @true
 
 clean:
 	rm -rf $(BUILD)
