@@ -1,0 +1,54 @@
+#!/usr/bin/perl
+
+# Every sample in conf.d passes "nginx -t" against the real model, so that
+# samples cannot rot; the README shows conf.d/minimal.conf word for word.
+
+use warnings;
+use strict;
+
+use Cwd qw/ abs_path /;
+use File::Path qw/ make_path remove_tree /;
+use File::Temp qw/ tempdir /;
+use Test::More;
+
+my $build = abs_path($ENV{BUILD} || 'build');
+my $nginx = $ENV{TEST_NGINX_BINARY} || '/usr/sbin/nginx';
+my $prefix = tempdir(CLEANUP => 1);
+
+make_path("$prefix/logs", "$prefix/temp");
+symlink $build, "$prefix/modules";
+symlink "$build/models", "$prefix/models";
+
+for my $sample (sort glob 'conf.d/*.conf') {
+    my $conf = slurp($sample);
+
+    $conf =~ s/\@BUILD\@/$build/g;
+    $conf =~ s/\@PORT\@/8080/g;
+    $conf =~ s{\@MODEL\@}{models/SmolLM2-135M-Instruct.Q4_1.gguf}g;
+    $conf = "pid $prefix/test.pid;\n$conf" if $conf !~ /^\s*pid\s/m;
+
+    open my $fh, '>', "$prefix/nginx.conf" or die $!;
+    print $fh $conf;
+    close $fh;
+
+    my $out = `$nginx -p $prefix/ -c $prefix/nginx.conf \\
+               -e $prefix/logs/error.log -t 2>&1`;
+
+    ok($? == 0, "$sample passes nginx -t") or diag $out;
+}
+
+my ($shown) = slurp('README.md') =~ /## A first location\n\n```nginx\n(.*?)```/s;
+my ($minimal) = slurp('conf.d/minimal.conf') =~ /(load_module.*)/s;
+
+is($shown, $minimal, 'README shows conf.d/minimal.conf');
+
+done_testing();
+
+
+sub slurp {
+    my ($path) = @_;
+
+    local $/;
+    open my $fh, '<', $path or die "$path: $!";
+    return <$fh>;
+}
