@@ -22,6 +22,8 @@
 #include "base/mst_str.h"
 #include "file/mst_tensor.h"
 
+#define MST_GGUF_SHOW  72          /* bytes, for mst_gguf_show() */
+
 
 typedef enum {                 /* the numbers of the format */
     MST_GGUF_U8 = 0,
@@ -94,6 +96,14 @@ size_t mst_gguf_n_tensors(const mst_gguf_t *g);
 const mst_tensor_t *mst_gguf_tensor_at(const mst_gguf_t *g, size_t i);
 const mst_tensor_t *mst_gguf_tensor(const mst_gguf_t *g, const char *name);
                                                /* NULL: not there */
+
+/* a sentence about this file, its name before it; MST_ERROR */
+int mst_gguf_error(const mst_gguf_t *g, mst_err_t *err, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* a name from the file, fit for a message: printable ASCII, cut if long;
+   returns buf of MST_GGUF_SHOW bytes */
+const char *mst_gguf_show(char *buf, mst_str_t s);
 
 
 #endif /* MST_GGUF_H */

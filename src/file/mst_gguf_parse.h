@@ -9,8 +9,6 @@
 
 #include "file/mst_gguf.h"
 
-#define MST_GGUF_SHOW  72          /* bytes of a name in a message */
-
 
 typedef struct {
     mst_str_t             key;     /* first: see by_key */
@@ -44,14 +42,6 @@ extern const uint8_t  mst_gguf_sizes[MST_GGUF_F64 + 1];
 /* fills keys, tensors and tables of a g with name, data and size; what it
    allocated before a failure stays in g */
 int mst_gguf_parse(mst_gguf_t *g, mst_err_t *err);
-
-/* the sentence with the file's name before it; MST_ERROR */
-int mst_gguf_error(const mst_gguf_t *g, mst_err_t *err, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* a name from the file, fit for a log: printable ASCII, cut if long; buf of
-   MST_GGUF_SHOW bytes is returned */
-const char *mst_gguf_show(char *buf, mst_str_t s);
 
 /* n <= 8 bytes, little-endian */
 uint64_t mst_gguf_le(const unsigned char *p, size_t n);
