@@ -1,8 +1,13 @@
 
 /*
- * The records that cross the boundary, and their checks.  mst_record_read_*
- * copies a record out of the ring first and checks the copy, since the peer
- * may write while we read.
+ * The records that cross the boundary, and their checks.  A reader copies a
+ * record out of the ring and checks the copy, since the peer may write while
+ * it reads.
+ *
+ * Of a request: SUBMIT, then from the engine either REFUSE alone, or ADMIT
+ * (once), TOKENS (any number), DONE.  After CANCEL comes DONE too, or nothing
+ * if the request had ended before.  Records of another slot_epoch or
+ * engine_epoch than the segment's are skipped (mst_shm.h).
  */
 
 #ifndef MST_RECORD_H
@@ -73,7 +78,7 @@ typedef struct {
     uint32_t  id;
     float     logprob;
     uint32_t  n_top;               /* <= MST_MAX_TOP_LOGPROBS */
-    uint32_t  unused;
+    uint32_t  unused;              /* 0 */
 } mst_rec_token_t;
 
 typedef struct {

@@ -50,12 +50,27 @@ typedef enum {                     /* mst_shm_t.state, written by supervisor
 
 
 /*
- * Descriptors of the engine program have fixed numbers and nothing above
- * them is open.
+ * The engine program.
+ *
+ *   mistral engine --probe
+ *       Writes "ok layout=<16 hex digits>\n" (mst_shm_layout() of that
+ *       build) to standard output, or, when that is /dev/null, to
+ *       descriptor 2; exits 0.  Needs no other descriptor.
+ *
+ *   mistral engine --hash=<16 hex digits>
+ *       The start.  Descriptors have the numbers below, all of them are
+ *       open, everything above is closed by the program.  The hash must be
+ *       the segment's.  Everything else stands in the segment's mst_setup_t.
+ *       Answer on MST_FD_STATUS, then end of file there: "ok <pid of the
+ *       supervisor>\n" and exit 0, or one sentence and another exit status.
+ *       The child that the caller spawned ends at once in either case.
+ *
+ * Lines on MST_FD_LOG: "<N>text\n", N a severity of mst_log_level_t, never
+ * longer than PIPE_BUF; a line without "<N>" is a library's stderr.
  */
 enum {
     MST_FD_STATUS = 2,             /* until "ok": pipe to the master; then the
-                                      log */
+                                      log; 0 and 1 are /dev/null */
     MST_FD_MEM = 3,                /* the segment */
     MST_FD_LIFE = 4,               /* read end; EOF = no nginx process left */
     MST_FD_ALIVE = 5,              /* write end; EOF at the workers = the
@@ -76,7 +91,6 @@ enum {
 typedef struct {
     _Alignas(MST_CACHE_LINE) _Atomic uint64_t  tail;   /* producer */
     _Alignas(MST_CACHE_LINE) _Atomic uint64_t  head;   /* consumer */
-    _Alignas(MST_CACHE_LINE) uint64_t          unused;
 } mst_ring_pos_t;
 
 
@@ -88,22 +102,25 @@ typedef enum {
 
 
 /*
- * A worker's slot.  Ledger: what this worker holds of the queue places.
- * taken_* are written by the worker alone, given_* by the engine alone;
- * both only grow; taken - given = held now.
+ * A worker's slot.  State and pid are one word, so that no kill leaves a
+ * slot without a known owner.  The ledger of queue places (mst_place.h) is
+ * in words of two halves that wrap independently: [requests:32 | tokens:32].
  */
 typedef struct {
     _Alignas(MST_CACHE_LINE)
-    _Atomic uint32_t  state;       /* mst_slot_state_t; CAS */
-    _Atomic uint32_t  pid;         /* of the worker; published last */
-    _Atomic uint32_t  epoch;       /* +1 at each claim; in every record */
-    _Atomic uint32_t  sleeping;    /* worker: 1 = write the eventfd to wake */
-    _Atomic uint32_t  intent;      /* worker: 1 while it reserves a place */
-    _Atomic uint64_t  taken_requests;          /* worker */
-    _Atomic uint64_t  taken_tokens;            /* worker */
+    _Atomic uint64_t  owner;       /* [state:32 | pid:32]; CAS; mst_slot.h */
+    _Atomic uint32_t  master;      /* parent of the worker that claimed it
+                                      last; stays when the slot is free */
+    _Atomic uint32_t  sleeping;    /* 1 = write the eventfd to wake the
+                                      worker; mst_shm_sleep() and _wake() */
+    _Atomic uint32_t  intent;      /* worker: 1 while it takes or untakes */
+    _Atomic uint64_t  taken;       /* worker */
     _Alignas(MST_CACHE_LINE)
-    _Atomic uint64_t  given_requests;          /* engine */
-    _Atomic uint64_t  given_tokens;            /* engine */
+    _Atomic uint32_t  epoch;       /* engine: +1 when it frees the slot; in
+                                      every record */
+    _Atomic uint64_t  given;       /* engine */
+    _Atomic uint64_t  received[2];     /* engine: sum of all SUBMITs read ... */
+    _Atomic uint64_t  received_at[2];  /* ... when req.head stands here */
     mst_ring_pos_t    req;         /* worker to engine */
     mst_ring_pos_t    rsp;         /* engine to worker */
 } mst_slot_t;
@@ -123,8 +140,8 @@ typedef struct {
 
     _Alignas(MST_CACHE_LINE)
     _Atomic uint32_t  state;       /* mst_state_t */
-    _Atomic uint32_t  engine_epoch;   /* +1 at each engine start: older
-                                         records and requests are void */
+    _Atomic uint32_t  engine_epoch;   /* of the engine that lives or comes
+                                         next: see below */
     _Atomic uint32_t  engine_pid;
     _Atomic uint32_t  supervisor_pid;
     _Atomic uint32_t  restarts;
@@ -132,13 +149,29 @@ typedef struct {
     _Atomic uint32_t  context;     /* engine, at READY */
 
     _Alignas(MST_CACHE_LINE)
-    _Atomic uint32_t  sleeping;    /* engine: 1 = write MST_FD_WAKE */
+    _Atomic uint32_t  sleeping;    /* 1 = write MST_FD_WAKE to wake the
+                                      engine; mst_shm_sleep() and _wake() */
 
     _Alignas(MST_CACHE_LINE)
     _Atomic uint64_t  places;      /* CAS; mst_place.h */
 
     mst_stat_t        stat;        /* written by the engine alone */
 } mst_shm_t;
+
+
+/*
+ * Life of an engine as a worker sees it.  The supervisor sets, in this
+ * order, when it starts and again whenever an engine has died: state DOWN,
+ * engine_epoch + 1, then it writes every slot's eventfd.  The engine goes to
+ * LOADING and, when it serves, to READY, and writes every eventfd again.
+ *
+ * A worker may submit while state is READY; it puts the engine_epoch that it
+ * read *before* it read READY into the request and its records.  Whenever
+ * its eventfd fires it fails every request whose epoch is not the segment's:
+ * no answer to it will ever come, and its place is given back (or has been)
+ * by the new engine, never by the worker.  Records of another epoch than
+ * the segment's are skipped by both sides.
+ */
 
 
 /* a process's view: sizes are its own copies, checked once at attach */
@@ -154,8 +187,8 @@ typedef struct {
 
 
 /*
- * Ring sizes for a context: a request ring holds at least two SUBMITs of a
- * full context; powers of two.
+ * Ring sizes for a context: powers of two; an empty request ring takes two
+ * SUBMITs of a full context, whatever its index.
  */
 void mst_shm_sizes(uint32_t context, uint32_t *req_size, uint32_t *rsp_size);
 
@@ -165,10 +198,35 @@ int mst_shm_create(mst_map_t *m, int *fd, const mst_setup_t *setup,
     uint64_t hash, uint32_t n_slots, uint32_t req_size, uint32_t rsp_size,
     mst_err_t *err);
 
-/* maps an inherited segment; magic, layout, sizes and seals are checked */
+/* maps an inherited segment; magic, layout, sizes and seals are checked.
+   The caller compares m->shm->hash with the one it expects */
 int mst_shm_attach(mst_map_t *m, int fd, mst_err_t *err);
 
-void mst_shm_detach(mst_map_t *m);
+void mst_shm_detach(mst_map_t *m);             /* may be called twice */
+
+
+/*
+ * Sleep and wake, both directions.  A consumer that is about to wait calls
+ * mst_shm_sleep() with its own word and then looks into its rings once more:
+ * if something stands there it goes on instead (the word may stay 1: a
+ * needless eventfd is all that follows).  A producer calls mst_shm_wake()
+ * after its last publish and writes the eventfd if it returns 1.
+ *
+ * Both are exchanges of one word, so one comes first: either the producer
+ * sees the 1, or the consumer sees what was published before.
+ */
+static inline void
+mst_shm_sleep(_Atomic uint32_t *sleeping)
+{
+    (void) atomic_exchange(sleeping, 1);
+}
+
+
+static inline int
+mst_shm_wake(_Atomic uint32_t *sleeping)
+{
+    return atomic_exchange(sleeping, 0) != 0;
+}
 
 
 #endif /* MST_SHM_H */

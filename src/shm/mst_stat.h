@@ -50,4 +50,28 @@ typedef struct {
 } mst_stat_t;
 
 
+static inline void
+mst_stat_set(_Atomic uint64_t *word, uint64_t value)
+{
+    atomic_store_explicit(word, value, memory_order_relaxed);
+}
+
+
+static inline uint64_t
+mst_stat_get(const _Atomic uint64_t *word)
+{
+    return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+
+/* since the last heartbeat; 0 when it lies in the future or never was */
+uint64_t mst_stat_beat_age(const mst_stat_t *stat, uint64_t now_ns);
+
+/* the backend's name, always terminated, printable ASCII only */
+void mst_stat_backend(const mst_stat_t *stat, char name[64]);
+
+/* engine, before READY */
+void mst_stat_set_backend(mst_stat_t *stat, const char *name);
+
+
 #endif /* MST_STAT_H */
