@@ -66,6 +66,8 @@ typedef struct {
     uint32_t          max_batch;       /* sequences running at once */
     uint32_t          prefill_chunk;   /* token budget of a step */
     int               no_prefix_cache; /* tests */
+    uint64_t        (*clock)(void);    /* measures the steps; NULL =
+                                          mst_time_ns(), tests give theirs */
     mst_event_pt      handler;
     void             *data;
     const mst_log_t  *log;             /* may be NULL */
@@ -93,7 +95,8 @@ typedef struct {                   /* a snapshot, for status pages */
 typedef struct mst_engine_s  mst_engine_t;
 
 
-/* takes the runner over; NULL with a sentence */
+/* copies *runner and takes over what is behind it; NULL with a sentence: the
+   runner is still the caller's */
 mst_engine_t *mst_engine_create(const mst_engine_conf_t *conf,
     mst_runner_t *runner, mst_err_t *err);
 void mst_engine_destroy(mst_engine_t *e);      /* no events; may be NULL */

@@ -43,6 +43,8 @@ typedef struct {
     uint32_t             n_tokens;
     uint32_t             n_prompt;
     uint64_t             start_ns; /* when the sequence was submitted */
+    uint64_t             first_ns; /* now_ns of the step that gave its first
+                                      token; 0 = none yet */
     const uint32_t      *stop_ids; /* [n_stop] of model and request: banned
                                       while fewer than min_tokens stand */
     uint32_t             n_stop;
@@ -57,14 +59,14 @@ typedef struct {
     mst_sampled_t *sampled;        /* [batch.n_seqs] results, same index;
                                       untouched for LOGITS_NONE */
     uint64_t       now_ns;
+    const float   *logits;         /* result: all rows, for "generate
+                                      --logits" only; NULL: there are none */
 } mst_step_t;
 
 
 typedef struct {
     mst_model_info_t   info;
     void              *data;
-    const float       *logits;     /* rows of the last step, or NULL: for
-                                      "generate --logits" only */
 
     /* MST_OK or MST_ERROR with a sentence: the engine is then dead */
     int              (*step)(void *data, mst_step_t *step, mst_err_t *err);
@@ -72,9 +74,11 @@ typedef struct {
 } mst_runner_t;
 
 
-/* takes the model over */
+/* takes the model over; after MST_ERROR it is still the caller's */
 int mst_runner_model(mst_runner_t *r, mst_model_t *m, mst_err_t *err);
 
+
+#define MST_NULL_BLOCK_TOKENS  16
 
 typedef struct {
     double        rate;            /* tokens per second and sequence; 0 = at
@@ -84,8 +88,9 @@ typedef struct {
                                       at max_tokens */
     const char   *text;            /* [text_len] answer instead of the fox */
     size_t        text_len;        /* given: sent once, then it ends */
-    uint32_t      context;
-    uint32_t      n_blocks;
+    uint32_t      context;         /* >= 2 */
+    uint32_t      n_blocks;        /* of MST_NULL_BLOCK_TOKENS; 0 = enough for
+                                      64 sequences that fill the context */
 } mst_null_conf_t;
 
 

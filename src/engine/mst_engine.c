@@ -1,0 +1,644 @@
+
+/*
+ * The engine: see mst_engine.h.  Here a submit becomes a sequence, a plan of
+ * the scheduler becomes a batch, and what the runner sampled becomes events.
+ */
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mst_hash.h"
+#include "base/mst_mem.h"
+#include "base/mst_time.h"
+#include "engine/mst_engine.h"
+#include "engine/mst_sched.h"
+#include "engine/mst_tag.h"
+
+
+#define MST_ENGINE_MAX_BATCH  (1u << 20)
+#define MST_ENGINE_MAX_CHUNK  (1u << 24)
+#define MST_ENGINE_MAX_SEQS   (1u << 24)
+
+
+struct mst_engine_s {
+    mst_engine_conf_t   conf;
+    mst_runner_t        runner;
+
+    mst_block_pool_t    pool;
+    mst_prefix_t        prefix;
+    mst_sched_t         sched;
+    mst_tag_map_t       tags;
+    mst_list_t          all;       /* mst_seq_t.all, in order of arrival */
+    uint64_t            arrivals;
+
+    mst_step_t          step;      /* its arrays: [max_batch] */
+    mst_engine_stats_t  stats;     /* counters; the rest is asked for */
+
+    int                 dead;
+    mst_err_t           err;       /* why a submit is invalid, or what it
+                                      died of */
+};
+
+
+static int mst_engine_conf_check(const mst_engine_conf_t *conf,
+    const mst_model_info_t *info, mst_err_t *err);
+static int mst_engine_init(mst_engine_t *e);
+static int mst_engine_check(const mst_engine_t *e, const mst_submit_t *s,
+    mst_err_t *err);
+static void mst_engine_batch(mst_engine_t *e, uint64_t now_ns);
+static void mst_engine_take(mst_engine_t *e, uint32_t i, uint64_t end_ns);
+static int mst_engine_die(mst_engine_t *e, uint64_t now_ns, mst_err_t *err);
+
+
+mst_engine_t *
+mst_engine_create(const mst_engine_conf_t *conf, mst_runner_t *runner,
+    mst_err_t *err)
+{
+    mst_engine_t  *e;
+
+    if (mst_engine_conf_check(conf, &runner->info, err) != MST_OK) {
+        return NULL;
+    }
+
+    e = mst_calloc(1, sizeof(mst_engine_t));
+    if (e == NULL) {
+        goto failed;
+    }
+
+    mst_list_init(&e->all);
+
+    e->conf = *conf;
+    e->runner.info = runner->info;
+
+    if (e->conf.clock == NULL) {
+        e->conf.clock = mst_time_ns;
+    }
+
+    if (mst_engine_init(e) != MST_OK) {
+        goto failed;
+    }
+
+    e->runner = *runner;
+
+    return e;
+
+failed:
+
+    mst_engine_destroy(e);
+
+    (void) mst_err_set(err, "no memory for an engine of %u sequences and "
+                       "%u KV blocks", conf->max_batch,
+                       runner->info.n_blocks);
+    return NULL;
+}
+
+
+static int
+mst_engine_conf_check(const mst_engine_conf_t *conf,
+    const mst_model_info_t *info, mst_err_t *err)
+{
+    if (conf->max_batch < 1 || conf->max_batch > MST_ENGINE_MAX_BATCH) {
+        return mst_err_set(err, "max_batch %u is outside 1 .. %u",
+                           conf->max_batch, MST_ENGINE_MAX_BATCH);
+    }
+
+    if (conf->prefill_chunk < 1
+        || conf->prefill_chunk > MST_ENGINE_MAX_CHUNK)
+    {
+        return mst_err_set(err, "prefill_chunk %u is outside 1 .. %u",
+                           conf->prefill_chunk, MST_ENGINE_MAX_CHUNK);
+    }
+
+    if (info->n_blocks < 1 || info->n_blocks == MST_BLOCK_NONE
+        || info->block_tokens < 1 || info->n_vocab < 1)
+    {
+        return mst_err_set(err, "a KV pool of %u blocks of %u tokens and a "
+                           "vocabulary of %u cannot be used",
+                           info->n_blocks, info->block_tokens,
+                           info->n_vocab);
+    }
+
+    return MST_OK;
+}
+
+
+static int
+mst_engine_init(mst_engine_t *e)
+{
+    uint32_t                 n;
+    mst_sched_conf_t         sc;
+    const mst_model_info_t  *info;
+
+    info = &e->runner.info;
+    n = e->conf.max_batch;
+
+    if (mst_block_init(&e->pool, info->n_blocks) != MST_OK
+        || mst_tag_init(&e->tags) != MST_OK)
+    {
+        return MST_ERROR;
+    }
+
+    if (!e->conf.no_prefix_cache
+        && mst_prefix_init(&e->prefix, &e->pool, info->block_tokens,
+                           mst_hash) != MST_OK)
+    {
+        return MST_ERROR;
+    }
+
+    sc.max_batch = n;
+    sc.budget = e->conf.prefill_chunk;
+    sc.block_tokens = info->block_tokens;
+    sc.pool = &e->pool;
+    sc.prefix = e->conf.no_prefix_cache ? NULL : &e->prefix;
+
+    if (mst_sched_init(&e->sched, &sc) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    e->step.batch.seqs = mst_calloc(n, sizeof(mst_batch_seq_t));
+    e->step.samples = mst_calloc(n, sizeof(mst_sample_t));
+    e->step.sampled = mst_calloc(n, sizeof(mst_sampled_t));
+
+    if (e->step.batch.seqs == NULL || e->step.samples == NULL
+        || e->step.sampled == NULL)
+    {
+        return MST_ERROR;
+    }
+
+    return MST_OK;
+}
+
+
+static void
+mst_engine_drop(mst_engine_t *e, mst_seq_t *q)
+{
+    mst_tag_remove(&e->tags, q);
+    mst_list_remove(&q->all);
+    mst_seq_destroy(q);
+}
+
+
+void
+mst_engine_destroy(mst_engine_t *e)
+{
+    if (e == NULL) {
+        return;
+    }
+
+    while (!mst_list_empty(&e->all)) {
+        mst_engine_drop(e, mst_list_data(e->all.next, mst_seq_t, all));
+    }
+
+    if (e->runner.destroy) {
+        e->runner.destroy(e->runner.data);
+    }
+
+    mst_sched_fini(&e->sched);
+    mst_prefix_fini(&e->prefix);
+    mst_block_fini(&e->pool);
+    mst_tag_fini(&e->tags);
+
+    mst_free(e->step.batch.seqs);
+    mst_free(e->step.samples);
+    mst_free(e->step.sampled);
+    mst_free(e);
+}
+
+
+static void
+mst_engine_event(mst_engine_t *e, const mst_event_t *ev)
+{
+    if (e->conf.handler) {
+        e->conf.handler(e->conf.data, ev);
+    }
+}
+
+
+static void
+mst_engine_refuse(mst_engine_t *e, uint64_t tag, mst_refuse_t why,
+    const char *text)
+{
+    mst_event_t  ev;
+
+    memset(&ev, 0, sizeof(mst_event_t));
+
+    ev.type = MST_EVENT_REFUSE;
+    ev.tag = tag;
+    ev.refuse = why;
+    ev.text = text;
+
+    e->stats.refused++;
+
+    mst_engine_event(e, &ev);
+}
+
+
+/* the last event of a sequence that is out of the scheduler */
+
+static void
+mst_engine_done(mst_engine_t *e, mst_seq_t *q, mst_finish_t finish,
+    uint64_t now_ns)
+{
+    mst_event_t  ev;
+
+    memset(&ev, 0, sizeof(mst_event_t));
+
+    ev.type = MST_EVENT_DONE;
+    ev.tag = q->tag;
+    ev.finish = finish;
+    ev.usage = mst_seq_close(q, now_ns);
+
+    e->stats.finished++;
+
+    mst_engine_event(e, &ev);
+    mst_engine_drop(e, q);
+}
+
+
+void
+mst_engine_submit(mst_engine_t *e, const mst_submit_t *s, uint64_t now_ns)
+{
+    uint32_t                 need;
+    mst_seq_t               *q;
+    const mst_model_info_t  *info;
+
+    info = &e->runner.info;
+
+    if (e->dead) {
+        mst_engine_refuse(e, s->tag, MST_REFUSE_DRAINING, NULL);
+        return;
+    }
+
+    e->err.text[0] = '\0';
+
+    if (mst_engine_check(e, s, &e->err) != MST_OK) {
+        mst_engine_refuse(e, s->tag, MST_REFUSE_INVALID, e->err.text);
+        return;
+    }
+
+    if (s->n_prompt >= info->context) {
+        mst_engine_refuse(e, s->tag, MST_REFUSE_TOO_LONG, NULL);
+        return;
+    }
+
+    need = (s->n_prompt - 1) / info->block_tokens + 1;
+
+    if (need > info->n_blocks) {
+        mst_engine_refuse(e, s->tag, MST_REFUSE_KV_FULL, NULL);
+        return;
+    }
+
+    if (e->tags.n >= MST_ENGINE_MAX_SEQS
+        || mst_sched_reserve(&e->sched, e->tags.n + 1) != MST_OK
+        || (q = mst_seq_create(s, now_ns)) == NULL)
+    {
+        mst_engine_refuse(e, s->tag, MST_REFUSE_MEMORY, NULL);
+        return;
+    }
+
+    q->arrival = ++e->arrivals;
+
+    mst_tag_insert(&e->tags, q);
+    mst_list_insert_tail(&e->all, &q->all);
+    mst_sched_add(&e->sched, q);
+}
+
+
+/* the host copies what a worker wrote: nothing of it is trusted here */
+
+static int
+mst_engine_check(const mst_engine_t *e, const mst_submit_t *s, mst_err_t *err)
+{
+    uint32_t  i, n_vocab;
+
+    n_vocab = e->runner.info.n_vocab;
+
+    if (s->n_prompt == 0) {
+        return mst_err_set(err, "the prompt is empty");
+    }
+
+    if (s->n_stop > MST_MAX_STOP_IDS || s->n_bias > MST_MAX_BIAS) {
+        return mst_err_set(err, "%u stop ids and %u biases, at most %d and "
+                           "%d are allowed", s->n_stop, s->n_bias,
+                           MST_MAX_STOP_IDS, MST_MAX_BIAS);
+    }
+
+    if (mst_params_check(&s->params, err) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    for (i = 0; i < s->n_prompt; i++) {
+        if (s->prompt[i] >= n_vocab) {
+            return mst_err_set(err, "token %u of the prompt is %u, the "
+                               "vocabulary has %u", i, s->prompt[i], n_vocab);
+        }
+    }
+
+    for (i = 0; i < s->n_stop; i++) {
+        if (s->stop_ids[i] >= n_vocab) {
+            return mst_err_set(err, "stop id %u, the vocabulary has %u",
+                               s->stop_ids[i], n_vocab);
+        }
+    }
+
+    for (i = 0; i < s->n_bias; i++) {
+
+        /* written so that NaN fails */
+
+        if (s->bias[i].id >= n_vocab
+            || !(fabsf(s->bias[i].value) <= 100))
+        {
+            return mst_err_set(err, "bias %g of token %u, allowed are -100 "
+                               ".. 100 of %u tokens",
+                               (double) s->bias[i].value, s->bias[i].id,
+                               n_vocab);
+        }
+    }
+
+    if (mst_tag_find(&e->tags, s->tag)) {
+        return mst_err_set(err, "tag %llu is in use",
+                           (unsigned long long) s->tag);
+    }
+
+    return MST_OK;
+}
+
+
+void
+mst_engine_cancel(mst_engine_t *e, uint64_t tag, uint64_t now_ns)
+{
+    mst_seq_t  *q;
+
+    q = mst_tag_find(&e->tags, tag);
+    if (q == NULL) {
+        return;
+    }
+
+    mst_sched_remove(&e->sched, q);
+    mst_engine_done(e, q, MST_FINISH_CANCELLED, now_ns);
+}
+
+
+/* tells of those that left in the plan, and of those that start */
+
+static void
+mst_engine_announce(mst_engine_t *e, uint64_t now_ns)
+{
+    uint32_t      i;
+    mst_seq_t    *q;
+    mst_event_t   ev;
+    mst_sched_t  *s;
+
+    s = &e->sched;
+
+    while (!mst_list_empty(&s->leaving)) {
+        q = mst_list_data(s->leaving.next, mst_seq_t, queue);
+
+        mst_list_remove(&q->queue);
+
+        if (q->refuse) {
+            mst_engine_refuse(e, q->tag, q->refuse, NULL);
+            mst_engine_drop(e, q);
+
+        } else {
+            mst_engine_done(e, q, q->finish, now_ns);
+        }
+    }
+
+    for (i = 0; i < s->n_items; i++) {
+        q = s->items[i];
+
+        if (!q->admitted) {
+            continue;
+        }
+
+        q->admitted = 0;
+
+        e->stats.prompt_tokens += q->usage.prompt;
+        e->stats.cached_tokens += q->usage.cached;
+
+        memset(&ev, 0, sizeof(mst_event_t));
+
+        ev.type = MST_EVENT_ADMIT;
+        ev.tag = q->tag;
+        ev.cached = q->usage.cached;
+
+        mst_engine_event(e, &ev);
+    }
+}
+
+
+int
+mst_engine_step(mst_engine_t *e, uint64_t now_ns, uint64_t *wake_ns,
+    mst_err_t *err)
+{
+    int           rc;
+    uint32_t      i, n;
+    uint64_t      start;
+    mst_sched_t  *s;
+
+    *wake_ns = 0;
+
+    if (e->dead) {
+        return mst_err_set(err, "%s", e->err.text);
+    }
+
+    s = &e->sched;
+
+    mst_sched_plan(s, now_ns);
+    mst_engine_announce(e, now_ns);
+
+    if (s->n_items == 0) {
+
+        if (s->moved) {
+            return MST_OK;
+        }
+
+        *wake_ns = mst_sched_wake(s);
+
+        return MST_AGAIN;
+    }
+
+    mst_engine_batch(e, now_ns);
+
+    start = e->conf.clock();
+
+    e->step.logits = NULL;
+    e->err.text[0] = '\0';
+    rc = e->runner.step(e->runner.data, &e->step, &e->err);
+
+    e->stats.steps++;
+    e->stats.last_step_ns = e->conf.clock() - start;
+
+    if (rc != MST_OK) {
+        return mst_engine_die(e, now_ns, err);
+    }
+
+    n = s->n_items;
+
+    for (i = 0; i < n; i++) {
+        mst_engine_take(e, i, now_ns + e->stats.last_step_ns);
+    }
+
+    return MST_OK;
+}
+
+
+static void
+mst_engine_batch(mst_engine_t *e, uint64_t now_ns)
+{
+    uint32_t          i;
+    mst_seq_t        *q;
+    mst_batch_seq_t  *b;
+
+    for (i = 0; i < e->sched.n_items; i++) {
+        q = e->sched.items[i];
+        b = &e->step.batch.seqs[i];
+
+        b->ids = q->tokens + q->n_computed;
+        b->n = q->n_step;
+        b->position = q->n_computed;
+        b->blocks = q->blocks;
+
+        if (q->n_computed + q->n_step < q->n_tokens) {
+            b->logits = MST_LOGITS_NONE;
+            continue;
+        }
+
+        b->logits = MST_LOGITS_LAST;
+
+        mst_seq_sample(q, &e->step.samples[i]);
+    }
+
+    e->step.batch.n_seqs = e->sched.n_items;
+    e->step.batch.n_tokens = e->sched.n_tokens;
+    e->step.now_ns = now_ns;
+}
+
+
+/* one token of q is there; returns why the answer ends with it, or 0 */
+
+static mst_finish_t
+mst_engine_token(mst_engine_t *e, mst_seq_t *q, const mst_sampled_t *sampled,
+    uint64_t end_ns)
+{
+    mst_event_t   ev;
+    mst_finish_t  finish;
+
+    if (q->usage.completion == 0) {
+        q->first_ns = e->step.now_ns;
+        q->token_ns = end_ns;
+    }
+
+    finish = mst_seq_append(q, sampled, e->runner.info.context);
+
+    e->stats.completion_tokens++;
+
+    memset(&ev, 0, sizeof(mst_event_t));
+
+    ev.type = MST_EVENT_TOKEN;
+    ev.tag = q->tag;
+    ev.sampled = sampled;
+
+    mst_engine_event(e, &ev);
+
+    return finish;
+}
+
+
+/* what the step brought for the i-th sequence of it */
+
+static void
+mst_engine_take(mst_engine_t *e, uint32_t i, uint64_t end_ns)
+{
+    mst_seq_t            *q;
+    mst_sched_t          *s;
+    mst_finish_t          finish;
+    const mst_sampled_t  *sampled;
+
+    s = &e->sched;
+    q = s->items[i];
+    sampled = &e->step.sampled[i];
+    finish = 0;
+
+    if (e->step.batch.seqs[i].logits == MST_LOGITS_NONE) {
+        mst_sched_computed(s, q);
+
+    } else if (sampled->status == MST_ERROR) {
+        mst_log(e->conf.log, MST_LOG_ERR, "engine: the numbers of request "
+                "%llu are not finite after %u tokens",
+                (unsigned long long) q->tag, q->n_tokens);
+
+        mst_sched_poison(s, q);
+        mst_engine_done(e, q, MST_FINISH_NUMERIC, end_ns);
+        return;
+
+    } else if (q->params.max_tokens == 0) {
+        mst_sched_computed(s, q);
+        finish = MST_FINISH_LENGTH;
+
+    } else if (sampled->status == MST_AGAIN) {
+
+        /* its last token is computed again when there is something to
+           sample, as each step computes at least one */
+
+        q->n_step--;
+        q->ready_ns = sampled->ready_ns;
+        mst_sched_computed(s, q);
+
+    } else {
+        q->ready_ns = sampled->ready_ns;
+        mst_sched_computed(s, q);
+        finish = mst_engine_token(e, q, sampled, end_ns);
+    }
+
+    if (finish) {
+        mst_sched_remove(s, q);
+        mst_engine_done(e, q, finish, end_ns);
+        return;
+    }
+
+    mst_sched_requeue(s, q, e->step.now_ns);
+}
+
+
+static int
+mst_engine_die(mst_engine_t *e, uint64_t now_ns, mst_err_t *err)
+{
+    mst_seq_t  *q;
+
+    e->dead = 1;
+
+    (void) mst_err_set(&e->err, "the step failed");
+
+    while (!mst_list_empty(&e->all)) {
+        q = mst_list_data(e->all.next, mst_seq_t, all);
+
+        mst_sched_remove(&e->sched, q);
+        mst_engine_done(e, q, MST_FINISH_ERROR, now_ns);
+    }
+
+    return mst_err_set(err, "%s", e->err.text);
+}
+
+
+void
+mst_engine_stats(const mst_engine_t *e, mst_engine_stats_t *s)
+{
+    *s = e->stats;
+
+    s->running = e->sched.n_running;
+    s->waiting = e->sched.n_waiting;
+    s->waiting_tokens = e->sched.waiting_tokens;
+    s->preemptions = e->sched.preemptions;
+    s->blocks_total = e->pool.n;
+    s->blocks_used = e->pool.n_used;
+    s->blocks_cached = e->pool.n_cached;
+}
+
+
+const float *
+mst_engine_logits(const mst_engine_t *e)
+{
+    return e->step.logits;
+}

@@ -1,0 +1,194 @@
+
+/*
+ * The null model: real scheduling, real blocks, no numbers (mst_runner.h).
+ *
+ * A token is a function of its place in the answer and of time alone, so an
+ * answer does not depend on batches, chunks or preemption.  With a rate,
+ * token k comes not before the first one's time + k / rate: measured from
+ * the first, the rate does not drift by what the host is late.
+ */
+
+#include <string.h>
+
+#include "base/mst_mem.h"
+#include "engine/mst_runner.h"
+
+
+#define MST_NULL_VOCAB     256
+#define MST_NULL_SEQS      64          /* that fill the context, by default */
+#define MST_NULL_FOREVER   (UINT64_MAX / 4)
+
+
+typedef struct {
+    double     interval;               /* ns between tokens; 0 = at once */
+    uint64_t   delay_ns;
+    uint32_t   len;                    /* 0 = does not end itself */
+    uint32_t   text_len;
+    char       text[];                 /* repeated */
+} mst_runner_null_t;
+
+
+static const char  mst_runner_null_fox[] =
+    "The quick brown fox jumps over the lazy dog. ";
+
+
+static uint64_t
+mst_runner_null_add(uint64_t base, double ns)
+{
+    return ns < (double) MST_NULL_FOREVER ? base + (uint64_t) ns
+                                          : MST_NULL_FOREVER;
+}
+
+
+static void
+mst_runner_null_sample(const mst_runner_null_t *n, const mst_sample_t *sample,
+    uint64_t now_ns, mst_sampled_t *sampled)
+{
+    uint32_t  k;
+    uint64_t  due, first;
+
+    k = sample->n_tokens - sample->n_prompt;
+
+    if (k == 0) {
+        due = mst_runner_null_add(sample->start_ns, (double) n->delay_ns);
+        first = now_ns;
+
+    } else {
+        first = sample->first_ns;
+        due = mst_runner_null_add(first, k * n->interval);
+    }
+
+    sampled->n_top = 0;
+    sampled->logprob = 0;
+
+    if (due > now_ns) {
+        sampled->status = MST_AGAIN;
+        sampled->ready_ns = due;
+        return;
+    }
+
+    sampled->status = MST_OK;
+    sampled->ready_ns = mst_runner_null_add(first,
+                                            ((double) k + 1) * n->interval);
+    sampled->id = (unsigned char) n->text[k % n->text_len];
+    sampled->end = n->len && k + 1 >= n->len;
+
+    if (sample->params->n_top) {
+
+        /* the only token that it could have been */
+
+        sampled->n_top = 1;
+        sampled->top_ids[0] = sampled->id;
+        sampled->top_logprobs[0] = 0;
+    }
+}
+
+
+static int
+mst_runner_null_step(void *data, mst_step_t *step, mst_err_t *err)
+{
+    uint32_t            i;
+    mst_runner_null_t  *n;
+
+    (void) err;
+
+    n = data;
+
+    for (i = 0; i < step->batch.n_seqs; i++) {
+        if (step->batch.seqs[i].logits == MST_LOGITS_LAST) {
+            mst_runner_null_sample(n, &step->samples[i], step->now_ns,
+                                   &step->sampled[i]);
+        }
+    }
+
+    return MST_OK;
+}
+
+
+static int
+mst_runner_null_check(const mst_null_conf_t *conf, mst_err_t *err)
+{
+    /* written so that NaN fails */
+
+    if (!(conf->rate >= 0 && conf->rate <= 1e9)) {
+        return mst_err_set(err, "null model: rate %g is outside 0 .. 1e9",
+                           conf->rate);
+    }
+
+    if (conf->text && (conf->text_len == 0 || conf->text_len > INT32_MAX)) {
+        return mst_err_set(err, "null model: a text of %zu bytes, expected "
+                           "1 .. %d", conf->text_len, INT32_MAX);
+    }
+
+    if (conf->context < 2 || conf->context > INT32_MAX) {
+        return mst_err_set(err, "null model: context %u is outside 2 .. %d",
+                           conf->context, INT32_MAX);
+    }
+
+    return MST_OK;
+}
+
+
+static void
+mst_runner_null_info(mst_model_info_t *info, const mst_null_conf_t *conf)
+{
+    uint64_t  n;
+
+    n = conf->n_blocks;
+
+    if (n == 0) {
+        n = ((uint64_t) conf->context - 1) / MST_NULL_BLOCK_TOKENS + 1;
+        n *= MST_NULL_SEQS;
+    }
+
+    /* context is below 2^31, so this fits */
+
+    info->n_vocab = MST_NULL_VOCAB;
+    info->context = conf->context;
+    info->block_tokens = MST_NULL_BLOCK_TOKENS;
+    info->n_blocks = (uint32_t) n;
+    info->block_size = 0;
+    info->weight_size = 0;
+}
+
+
+int
+mst_runner_null(mst_runner_t *r, const mst_null_conf_t *conf, mst_err_t *err)
+{
+    size_t              len;
+    const char         *text;
+    mst_runner_null_t  *n;
+
+    if (mst_runner_null_check(conf, err) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    text = conf->text ? conf->text : mst_runner_null_fox;
+    len = conf->text ? conf->text_len : sizeof(mst_runner_null_fox) - 1;
+
+    n = mst_alloc(sizeof(mst_runner_null_t) + len);
+    if (n == NULL) {
+        return mst_err_set(err, "null model: out of memory");
+    }
+
+    memcpy(n->text, text, len);
+
+    n->text_len = (uint32_t) len;
+    n->interval = conf->rate > 0 ? 1e9 / conf->rate : 0;
+    n->delay_ns = conf->delay_ns;
+    n->len = conf->len;
+
+    if (conf->text && (n->len == 0 || n->len > n->text_len)) {
+        n->len = n->text_len;
+    }
+
+    memset(r, 0, sizeof(mst_runner_t));
+
+    mst_runner_null_info(&r->info, conf);
+
+    r->data = n;
+    r->step = mst_runner_null_step;
+    r->destroy = mst_free;
+
+    return MST_OK;
+}

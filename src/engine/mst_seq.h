@@ -1,0 +1,121 @@
+
+/*
+ * A request's life: its tokens, its blocks, its parameters, where it stands.
+ *
+ * WAITING  has no blocks.  Arrived, or preempted: then the tokens it already
+ *          sampled count as a part of what must be computed again, and the
+ *          answer goes on where it was.
+ * RUNNING  has blocks for all its tokens.  Of n_tokens the first n_computed
+ *          are in the KV memory; those behind are what a step may compute,
+ *          and the last one's logits give the next token.
+ *
+ * The engine creates and destroys it, the scheduler moves it.  One thread.
+ */
+
+#ifndef MST_SEQ_H
+#define MST_SEQ_H
+
+#include <stdint.h>
+
+#include "base/mst_list.h"
+#include "base/mst_outcome.h"
+#include "base/mst_params.h"
+#include "engine/mst_engine.h"
+#include "engine/mst_heap.h"
+#include "engine/mst_prefix.h"
+#include "engine/mst_runner.h"
+
+
+#define MST_SEQ_NO_ITEM  UINT32_MAX
+
+
+typedef enum {
+    MST_SEQ_WAITING,
+    MST_SEQ_RUNNING
+} mst_seq_state_t;
+
+
+typedef struct mst_seq_s  mst_seq_t;
+
+struct mst_seq_s {
+    uint64_t          tag;
+    uint64_t          arrival;     /* 1, 2, ... in the order of submits */
+    mst_params_t      params;
+    mst_bias_t       *bias;        /* [n_bias], in this allocation */
+    uint32_t         *stop_ids;    /* [n_stop], in this allocation */
+    uint32_t          n_bias;
+    uint32_t          n_stop;
+    uint8_t           salt[MST_SALT_SIZE];
+    int32_t           priority;
+    uint64_t          submit_ns;
+    uint64_t          deadline_ns;
+    int               no_wait;
+
+    uint32_t         *tokens;      /* [size_tokens] prompt and answer */
+    uint32_t          n_tokens;
+    uint32_t          n_prompt;
+    uint32_t          n_computed;
+    uint32_t          size_tokens;
+
+    uint32_t         *blocks;      /* [size_blocks] the table */
+    uint32_t          n_blocks;
+    uint32_t          size_blocks;
+    uint32_t          n_named;     /* first blocks known to the cache */
+    mst_prefix_at_t   at;          /* behind them */
+
+    mst_seq_state_t   state;
+    uint64_t          ready_ns;    /* in no step before */
+    uint32_t          item;        /* place in this step, MST_SEQ_NO_ITEM */
+    uint32_t          n_step;      /* tokens to compute in this step */
+
+    mst_list_t        all;         /* engine: in order of arrival */
+    mst_list_t        queue;       /* ready, prefill or leaving */
+    mst_list_t        no_waits;    /* may not wait and has not started */
+    mst_heap_node_t   waiting;
+    mst_heap_node_t   victim;      /* of all running: last first */
+    mst_heap_node_t   timed;       /* ready_ns is to come, any state */
+    mst_heap_node_t   deadline;
+
+    int               started;     /* had its blocks once: ADMIT is sent */
+    int               admitted;    /* in this step, for the first time */
+    mst_refuse_t      refuse;      /* why it leaves, 0 = see finish */
+    mst_finish_t      finish;
+
+    uint64_t          started_ns;  /* first scheduled */
+    uint64_t          token_ns;    /* end of the step of its first token */
+    uint64_t          first_ns;    /* start of that step */
+    mst_usage_t       usage;       /* times are filled at the end */
+
+    mst_seq_t        *next;        /* engine: in a bucket of tags */
+};
+
+
+/* copies all of *s, which is checked; NULL: memory */
+mst_seq_t *mst_seq_create(const mst_submit_t *s, uint64_t now_ns);
+void mst_seq_destroy(mst_seq_t *q);            /* q may be NULL; it holds no
+                                                  blocks any more */
+
+/* room for so many; MST_ERROR: memory */
+int mst_seq_reserve_tokens(mst_seq_t *q, uint32_t n);
+int mst_seq_reserve_blocks(mst_seq_t *q, uint32_t n);
+
+/* what the sampler may see of it */
+void mst_seq_sample(const mst_seq_t *q, mst_sample_t *sample);
+
+/* takes a sampled token, there is room; returns why the answer ends with
+   it, 0: it goes on */
+mst_finish_t mst_seq_append(mst_seq_t *q, const mst_sampled_t *sampled,
+    uint32_t context);
+
+/* fills the times; "now" is the end of the request */
+const mst_usage_t *mst_seq_close(mst_seq_t *q, uint64_t now_ns);
+
+
+static inline uint32_t
+mst_seq_completion(const mst_seq_t *q)
+{
+    return q->n_tokens - q->n_prompt;
+}
+
+
+#endif /* MST_SEQ_H */
