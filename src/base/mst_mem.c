@@ -39,7 +39,15 @@ mst_alloc(size_t size)
 void *
 mst_calloc(size_t n, size_t size)
 {
-    return mst_mem_fails() ? NULL : calloc(n ? n : 1, size ? size : 1);
+    size_t  total;
+
+    /* calloc() checks too, but a sanitizer's ends the process there */
+
+    if (__builtin_mul_overflow(n, size, &total) || mst_mem_fails()) {
+        return NULL;
+    }
+
+    return calloc(1, total ? total : 1);
 }
 
 
