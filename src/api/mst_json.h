@@ -35,5 +35,11 @@ int mst_json_string(mst_buf_t *out, mst_str_t s);
 /* shortest number that reads back as the same double; not finite: null */
 int mst_json_number(mst_buf_t *out, double x);
 
+/* the same for a float: nine digits at most */
+int mst_json_float(mst_buf_t *out, float x);
+
+/* length of the valid UTF-8 character at p < end, 0 = invalid */
+size_t mst_json_utf8(const unsigned char *p, const unsigned char *end);
+
 
 #endif /* MST_JSON_H */

@@ -1,0 +1,421 @@
+
+/*
+ * JSON at the door: see mst_json.h.
+ *
+ * jansson makes one heap object of every value, so a body of "[],[],[]" may
+ * cost thirty times its size and hold a worker for tens of milliseconds.
+ * The scan in front of it is one pass without memory: it refuses what the
+ * parser would refuse late, and what it would swallow dearly.  The scan
+ * knows strings and brackets only; the grammar is the parser's business.
+ */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/mst_json.h"
+
+
+typedef struct {
+    const unsigned char  *start;
+    const unsigned char  *p;
+    const unsigned char  *end;
+    size_t                depth;
+    size_t                objects;
+    size_t                values;
+    mst_api_error_t      *e;
+} mst_json_scan_t;
+
+
+static int mst_json_scan(mst_json_scan_t *s);
+static int mst_json_scan_mark(mst_json_scan_t *s);
+static int mst_json_scan_string(mst_json_scan_t *s);
+static int mst_json_scan_error(mst_json_scan_t *s, const char *what);
+static char *mst_json_escape(char *q, unsigned char c);
+
+
+/*
+ * What the writer does with a byte: 0 copies it, 'u' writes \u00XX, '8'
+ * starts a multi-byte character (or is invalid), anything else stands
+ * behind a backslash.  U+007F needs no escape.
+ */
+
+static const char  mst_json_kind[256] = {
+    [0 ... 7] = 'u',
+    ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n',
+    [11] = 'u',
+    ['\f'] = 'f', ['\r'] = 'r',
+    [14 ... 31] = 'u',
+    ['"'] = '"', ['\\'] = '\\',
+    [128 ... 255] = '8'
+};
+
+
+json_t *
+mst_json_parse(const char *data, size_t len, mst_api_error_t *e)
+{
+    json_t           *root;
+    json_error_t      error;
+    mst_json_scan_t   s;
+
+    memset(&s, 0, sizeof(mst_json_scan_t));
+
+    s.start = (const unsigned char *) data;
+    s.p = s.start;
+    s.end = s.start + len;
+    s.e = e;
+
+    if (mst_json_scan(&s) != MST_OK) {
+        return NULL;
+    }
+
+    /* jansson seeds its hash with random bytes at its first object */
+
+    root = json_loadb(data, len, JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
+
+    if (root == NULL) {
+        if (json_error_code(&error) == json_error_out_of_memory) {
+            (void) mst_api_error_set(e, 500, NULL, NULL, "out of memory");
+            return NULL;
+        }
+
+        (void) mst_api_error_set(e, 400, "invalid_json", NULL,
+                                 "the body is not valid JSON: %s, at byte %d",
+                                 error.text, error.position);
+        return NULL;
+    }
+
+    if (!json_is_object(root)) {
+        json_decref(root);
+        (void) mst_api_error_set(e, 400, "invalid_json", NULL,
+                                 "the body must be a JSON object");
+        return NULL;
+    }
+
+    return root;
+}
+
+
+static int
+mst_json_scan(mst_json_scan_t *s)
+{
+    if (s->p == s->end) {
+        return mst_api_error_set(s->e, 400, "invalid_json", NULL,
+                                 "the body is empty, must be a JSON object");
+    }
+
+    while (s->p < s->end) {
+
+        switch (*s->p) {
+
+        case '"':
+            if (mst_json_scan_string(s) != MST_OK) {
+                return MST_ERROR;
+            }
+
+            continue;
+
+        case '{':
+        case '}':
+        case '[':
+        case ']':
+        case ',':
+            if (mst_json_scan_mark(s) != MST_OK) {
+                return MST_ERROR;
+            }
+
+            break;
+
+        case ' ':
+        case '\t':
+        case '\n':
+        case '\r':
+            break;
+
+        default:
+            if (*s->p < ' ') {
+                return mst_json_scan_error(s, "a raw control character");
+            }
+
+            if (*s->p >= 0x80 && mst_json_utf8(s->p, s->end) == 0) {
+                return mst_json_scan_error(s, "invalid UTF-8");
+            }
+        }
+
+        s->p++;
+    }
+
+    return MST_OK;
+}
+
+
+static int
+mst_json_scan_mark(mst_json_scan_t *s)
+{
+    if (*s->p == ',') {
+        if (++s->values > MST_JSON_MAX_VALUES) {
+            return mst_api_error_set(s->e, 400, "invalid_json", NULL,
+                                     "the body holds more than %d values",
+                                     MST_JSON_MAX_VALUES);
+        }
+
+        return MST_OK;
+    }
+
+    if (*s->p == '}' || *s->p == ']') {
+        if (s->depth) {
+            s->depth--;
+        }
+
+        return MST_OK;
+    }
+
+    if (++s->depth > MST_JSON_MAX_DEPTH) {
+        return mst_api_error_set(s->e, 400, "invalid_json", NULL,
+                                 "the body is nested deeper than %d levels, "
+                                 "at byte %zu", MST_JSON_MAX_DEPTH,
+                                 (size_t) (s->p - s->start));
+    }
+
+    if (++s->objects > MST_JSON_MAX_OBJECTS) {
+        return mst_api_error_set(s->e, 400, "invalid_json", NULL,
+                                 "the body holds more than %d objects and "
+                                 "arrays", MST_JSON_MAX_OBJECTS);
+    }
+
+    return MST_OK;
+}
+
+
+/* from one quotation mark behind the other; an open end is the parser's */
+
+static int
+mst_json_scan_string(mst_json_scan_t *s)
+{
+    size_t  n;
+
+    for (s->p++; s->p < s->end; /* void */) {
+
+        if (*s->p >= 0x80) {
+            n = mst_json_utf8(s->p, s->end);
+            if (n == 0) {
+                return mst_json_scan_error(s, "invalid UTF-8");
+            }
+
+            s->p += n;
+            continue;
+        }
+
+        if (*s->p < ' ') {
+            return mst_json_scan_error(s, "a raw control character");
+        }
+
+        if (*s->p == '"') {
+            s->p++;
+            break;
+        }
+
+        /* an escaped byte that is not ASCII is left to the parser */
+
+        if (*s->p == '\\' && s->end - s->p > 1 && s->p[1] >= ' '
+            && s->p[1] < 0x80)
+        {
+            s->p++;
+        }
+
+        s->p++;
+    }
+
+    return MST_OK;
+}
+
+
+static int
+mst_json_scan_error(mst_json_scan_t *s, const char *what)
+{
+    return mst_api_error_set(s->e, 400, "invalid_json", NULL,
+                             "the body is not valid JSON: %s (0x%02x) at "
+                             "byte %zu", what, *s->p,
+                             (size_t) (s->p - s->start));
+}
+
+
+/*
+ * RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.  Only
+ * the second byte has limits that depend on the first.
+ */
+
+size_t
+mst_json_utf8(const unsigned char *p, const unsigned char *end)
+{
+    size_t         i, n;
+    unsigned char  low, high;
+
+    low = 0x80;
+    high = 0xbf;
+
+    if (*p < 0x80) {
+        return 1;
+    }
+
+    if (*p < 0xc2 || *p > 0xf4) {
+        return 0;
+    }
+
+    if (*p < 0xe0) {
+        n = 2;
+
+    } else if (*p < 0xf0) {
+        n = 3;
+        low = *p == 0xe0 ? 0xa0 : 0x80;
+        high = *p == 0xed ? 0x9f : 0xbf;
+
+    } else {
+        n = 4;
+        low = *p == 0xf0 ? 0x90 : 0x80;
+        high = *p == 0xf4 ? 0x8f : 0xbf;
+    }
+
+    if ((size_t) (end - p) < n || p[1] < low || p[1] > high) {
+        return 0;
+    }
+
+    for (i = 2; i < n; i++) {
+        if (p[i] < 0x80 || p[i] > 0xbf) {
+            return 0;
+        }
+    }
+
+    return n;
+}
+
+
+/*
+ * The worst case is six bytes for one, so room for that much of a run is
+ * made once and the bytes are stored without further checks; a long string
+ * goes in pieces, lest the buffer grow to six times the text.
+ */
+
+int
+mst_json_string(mst_buf_t *out, mst_str_t s)
+{
+    char                 *q;
+    size_t                n, len;
+    const unsigned char  *p, *end, *stop;
+
+    len = out->len;
+    p = (const unsigned char *) s.data;
+    end = s.len ? p + s.len : p;
+
+    (void) mst_buf_char(out, '"');
+
+    while (p < end) {
+        stop = end - p > 512 ? p + 512 : end;
+
+        if (mst_buf_reserve(out, 6 * (size_t) (stop - p)) != MST_OK) {
+            out->len = len;
+            return MST_ERROR;
+        }
+
+        q = out->data + out->len;
+
+        while (p < stop) {
+
+            if (mst_json_kind[*p] == 0) {
+                *q++ = (char) *p++;
+                continue;
+            }
+
+            if (*p < 0x80) {
+                q = mst_json_escape(q, *p++);
+                continue;
+            }
+
+            n = mst_json_utf8(p, end);
+
+            if (n == 0) {
+                memcpy(q, "\xef\xbf\xbd", 3);
+                q += 3;
+                p++;
+                continue;
+            }
+
+            memcpy(q, p, n);
+            q += n;
+            p += n;
+        }
+
+        out->len = (size_t) (q - out->data);
+    }
+
+    if (mst_buf_char(out, '"') != MST_OK) {
+        out->len = len;
+        return MST_ERROR;
+    }
+
+    return MST_OK;
+}
+
+
+static char *
+mst_json_escape(char *q, unsigned char c)
+{
+    static const char  hex[] = "0123456789abcdef";
+
+    *q++ = '\\';
+    *q++ = mst_json_kind[c];
+
+    if (mst_json_kind[c] == 'u') {
+        *q++ = '0';
+        *q++ = '0';
+        *q++ = hex[c >> 4];
+        *q++ = hex[c & 15];
+    }
+
+    return q;
+}
+
+
+int
+mst_json_number(mst_buf_t *out, double x)
+{
+    int   n, digits;
+    char  text[32];
+
+    if (!isfinite(x)) {
+        return mst_buf_text(out, "null");
+    }
+
+    for (digits = 6; digits <= 17; digits++) {
+        n = snprintf(text, sizeof(text), "%.*g", digits, x);
+
+        if (strtod(text, NULL) == x) {
+            break;
+        }
+    }
+
+    return mst_buf_append(out, text, (size_t) n);
+}
+
+
+int
+mst_json_float(mst_buf_t *out, float x)
+{
+    int   n, digits;
+    char  text[32];
+
+    if (!isfinite(x)) {
+        return mst_buf_text(out, "null");
+    }
+
+    for (digits = 6; digits <= 9; digits++) {
+        n = snprintf(text, sizeof(text), "%.*g", digits, (double) x);
+
+        if (strtof(text, NULL) == x) {
+            break;
+        }
+    }
+
+    return mst_buf_append(out, text, (size_t) n);
+}

@@ -1,0 +1,616 @@
+
+/*
+ * Requests: see mst_request.h.
+ *
+ * All text of a request is copied into one block of the body's size, and
+ * the JSON tree, which is many times larger, is freed before the request
+ * waits for its turn.
+ */
+
+#include <stddef.h>
+#include <string.h>
+
+#include "api/mst_chat.h"
+#include "api/mst_field.h"
+#include "api/mst_json.h"
+#include "api/mst_request.h"
+#include "api/mst_sampling.h"
+#include "api/mst_unserved.h"
+#include "base/mst_buf.h"
+#include "base/mst_mem.h"
+
+
+/* OpenAI's default for text completions, tokens */
+#define MST_REQUEST_COMPLETION_TOKENS  16
+
+/* hard_max_new_tokens where max_new_tokens came alone, tokens */
+#define MST_REQUEST_HARD_TOKENS        1024
+
+
+typedef struct {
+    mst_request_t  request;            /* first: what the caller holds */
+    mst_buf_t      text;               /* behind every mst_str_t in it */
+} mst_request_owner_t;
+
+typedef struct {
+    mst_str_t      end;
+    mst_api_t      api;
+    const char    *allow;
+} mst_request_end_t;
+
+
+static int mst_request_fill(mst_request_owner_t *o, const json_t *root,
+    mst_api_error_t *e);
+static int mst_request_model(const mst_field_t *f, mst_request_owner_t *o);
+static int mst_request_chat(const mst_field_t *f, mst_request_owner_t *o);
+static int mst_request_messages(const mst_field_t *f,
+    mst_request_owner_t *o);
+static int mst_request_completion(const mst_field_t *f,
+    mst_request_owner_t *o);
+static int mst_request_prompt(const mst_field_t *f, mst_request_owner_t *o);
+static int mst_request_prompt_list(const mst_field_t *f, const json_t *list,
+    mst_request_owner_t *o);
+static int mst_request_ids(const mst_field_t *f, const char *name,
+    const json_t *list, mst_request_t *r);
+static int mst_request_answer(const mst_field_t *f, mst_request_owner_t *o);
+static int mst_request_stream(const mst_field_t *f, mst_request_t *r);
+static int mst_request_tokenize(const mst_field_t *f,
+    mst_request_owner_t *o);
+static int mst_request_detokenize(const mst_field_t *f,
+    mst_request_owner_t *o);
+static uint32_t mst_request_hard(const mst_request_t *r);
+
+
+/* "/chat/completions" ends in "/completions" too: the longer one is first */
+
+static const mst_request_end_t  mst_request_ends[] = {
+    { mst_string("/chat/completions"), MST_API_CHAT, "POST" },
+    { mst_string("/completions"), MST_API_COMPLETION, "POST" },
+    { mst_string("/models"), MST_API_MODELS, "GET, HEAD" },
+    { mst_string("/tokenize"), MST_API_TOKENIZE, "POST" },
+    { mst_string("/detokenize"), MST_API_DETOKENIZE, "POST" },
+    { mst_string(""), MST_API_MODEL, "GET, HEAD" }
+};
+
+
+mst_api_t
+mst_request_api(mst_str_t uri, mst_str_t *id)
+{
+    const char               *p;
+    mst_str_t                 rest;
+    const mst_request_end_t  *t;
+
+    *id = mst_str("", 0);
+
+    for (t = mst_request_ends; t->end.len; t++) {
+
+        if (uri.len >= t->end.len
+            && memcmp(uri.data + uri.len - t->end.len, t->end.data,
+                      t->end.len) == 0)
+        {
+            return t->api;
+        }
+    }
+
+    /*
+     * An ID may hold slashes, even "/models/": the first one counts, but one
+     * behind "/v1" is surer than one that may belong to the prefix.
+     */
+
+    p = memmem(uri.data, uri.len, "/v1/models/", 11);
+
+    if (p) {
+        p += 11;
+
+    } else {
+        p = memmem(uri.data, uri.len, "/models/", 8);
+
+        if (p == NULL) {
+            return MST_API_UNKNOWN;
+        }
+
+        p += 8;
+    }
+
+    rest = mst_str(p, (size_t) (uri.data + uri.len - p));
+
+    if (rest.len == 0) {
+        return MST_API_UNKNOWN;
+    }
+
+    *id = rest;
+
+    return MST_API_MODEL;
+}
+
+
+const char *
+mst_request_allow(mst_api_t api)
+{
+    size_t  i;
+
+    for (i = 0; i < sizeof(mst_request_ends) / sizeof(mst_request_end_t);
+         i++)
+    {
+        if (mst_request_ends[i].api == api) {
+            return mst_request_ends[i].allow;
+        }
+    }
+
+    return NULL;
+}
+
+
+mst_request_t *
+mst_request_parse(mst_api_t api, const char *body, size_t len,
+    mst_api_error_t *e)
+{
+    int                   rc;
+    json_t               *root;
+    mst_request_owner_t  *o;
+
+    root = mst_json_parse(body, len, e);
+
+    if (root == NULL) {
+        return NULL;
+    }
+
+    o = mst_calloc(1, sizeof(mst_request_owner_t));
+
+    if (o == NULL || mst_buf_reserve(&o->text, len) != MST_OK) {
+        rc = mst_api_error_set(e, 500, NULL, NULL, "out of memory");
+
+    } else {
+        o->request.api = api;
+        rc = mst_request_fill(o, root, e);
+    }
+
+    json_decref(root);
+
+    if (rc != MST_OK) {
+        mst_request_destroy(o ? &o->request : NULL);
+        return NULL;
+    }
+
+    return &o->request;
+}
+
+
+void
+mst_request_destroy(mst_request_t *r)
+{
+    mst_request_owner_t  *o;
+
+    if (r == NULL) {
+        return;
+    }
+
+    o = (mst_request_owner_t *) r;
+
+    mst_free(r->messages);
+    mst_free((void *) r->prompt_ids);
+    mst_free(r->bias);
+    mst_free(r->stop_ids);
+    mst_free(r->stop);
+    mst_buf_fini(&o->text);
+    mst_free(o);
+}
+
+
+static int
+mst_request_fill(mst_request_owner_t *o, const json_t *root,
+    mst_api_error_t *e)
+{
+    mst_field_t  f;
+
+    f.object = root;
+    f.path[0] = '\0';
+    f.e = e;
+
+    if (mst_request_model(&f, o) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    switch (o->request.api) {
+
+    case MST_API_CHAT:
+        return mst_request_chat(&f, o);
+
+    case MST_API_COMPLETION:
+        return mst_request_completion(&f, o);
+
+    case MST_API_TOKENIZE:
+        return mst_request_tokenize(&f, o);
+
+    case MST_API_DETOKENIZE:
+        return mst_request_detokenize(&f, o);
+
+    default:
+        return mst_api_error_set(e, 404, NULL, NULL,
+                                 "this resource takes no body");
+    }
+}
+
+
+static int
+mst_request_model(const mst_field_t *f, mst_request_owner_t *o)
+{
+    int        rc;
+    mst_str_t  s;
+
+    rc = mst_field_string(f, "model", &s);
+
+    if (rc != MST_OK) {
+        return rc == MST_ERROR ? MST_ERROR : MST_OK;
+    }
+
+    if (s.len == 0) {
+        return mst_field_error(f, "model", MST_FIELD_VALUE,
+                               mst_field_get(f, "model"),
+                               "must be the name of a model");
+    }
+
+    o->request.model = mst_chat_copy(&o->text, s);
+
+    return MST_OK;
+}
+
+
+static int
+mst_request_chat(const mst_field_t *f, mst_request_owner_t *o)
+{
+    if (mst_request_messages(f, o) == MST_ERROR) {
+        return MST_ERROR;
+    }
+
+    if (o->request.n_messages == 0) {
+        return mst_field_missing(f, "messages", "a list of messages");
+    }
+
+    return mst_request_answer(f, o);
+}
+
+
+static int
+mst_request_messages(const mst_field_t *f, mst_request_owner_t *o)
+{
+    int            rc;
+    const json_t  *list;
+
+    rc = mst_field_array(f, "messages", &list);
+
+    if (rc != MST_OK) {
+        return rc;
+    }
+
+    return mst_chat_parse(list, &o->text, &o->request.messages,
+                          &o->request.n_messages, f->e);
+}
+
+
+static int
+mst_request_completion(const mst_field_t *f, mst_request_owner_t *o)
+{
+    if (mst_request_prompt(f, o) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    return mst_request_answer(f, o);
+}
+
+
+static int
+mst_request_prompt(const mst_field_t *f, mst_request_owner_t *o)
+{
+    json_t  *value;
+
+    value = mst_field_get(f, "prompt");
+
+    if (value == NULL) {
+        return mst_field_missing(f, "prompt",
+                                 "a string or a list of token ids");
+    }
+
+    o->request.has_prompt = 1;
+
+    if (json_is_string(value)) {
+        o->request.prompt = mst_chat_copy(&o->text,
+                                          mst_field_as_string(value));
+        return MST_OK;
+    }
+
+    if (json_is_array(value)) {
+        return mst_request_prompt_list(f, value, o);
+    }
+
+    return mst_field_error(f, "prompt", MST_FIELD_TYPE, value,
+                           "must be a string or a list of token ids");
+}
+
+
+/* ["text"], [1, 2] or [[1, 2]]; several prompts are not served */
+
+static int
+mst_request_prompt_list(const mst_field_t *f, const json_t *list,
+    mst_request_owner_t *o)
+{
+    json_t  *first;
+
+    first = json_array_get(list, 0);
+
+    if (first == NULL) {
+        return mst_field_error(f, "prompt", MST_FIELD_VALUE, list,
+                               "must hold a string or token ids");
+    }
+
+    if (!json_is_string(first) && !json_is_array(first)) {
+        return mst_request_ids(f, "prompt", list, &o->request);
+    }
+
+    if (json_array_size(list) > 1) {
+        return mst_api_error_set(f->e, 400, MST_FIELD_UNSUPPORTED, "prompt",
+                                 "prompt has %zu prompts, this server "
+                                 "supports one in a request",
+                                 json_array_size(list));
+    }
+
+    if (json_is_array(first)) {
+        return mst_request_ids(f, "prompt[0]", first, &o->request);
+    }
+
+    o->request.prompt = mst_chat_copy(&o->text, mst_field_as_string(first));
+
+    return MST_OK;
+}
+
+
+static int
+mst_request_ids(const mst_field_t *f, const char *name, const json_t *list,
+    mst_request_t *r)
+{
+    int        rc;
+    uint32_t  *ids;
+
+    if (json_array_size(list) == 0) {
+        return mst_field_error(f, name, MST_FIELD_VALUE, list,
+                               "must hold at least one token id");
+    }
+
+    rc = mst_sampling_ids(f, name, list, &ids, &r->n_prompt_ids);
+
+    r->prompt_ids = ids;
+
+    return rc;
+}
+
+
+/* what chat and text completions share */
+
+static int
+mst_request_answer(const mst_field_t *f, mst_request_owner_t *o)
+{
+    int             rc;
+    mst_str_t       user;
+    const json_t   *metadata;
+    mst_request_t  *r;
+
+    r = &o->request;
+
+    if (mst_unserved_check(f, r->api) != MST_OK
+        || mst_sampling_parse(f, r, &o->text) != MST_OK
+        || mst_request_stream(f, r) != MST_OK
+        || mst_field_object(f, "metadata", &metadata) == MST_ERROR)
+    {
+        return MST_ERROR;
+    }
+
+    rc = mst_field_string(f, "user", &user);
+
+    if (rc == MST_OK) {
+        r->user = mst_chat_copy(&o->text, user);
+    }
+
+    return rc == MST_ERROR ? MST_ERROR : MST_OK;
+}
+
+
+static int
+mst_request_stream(const mst_field_t *f, mst_request_t *r)
+{
+    int            rc;
+    mst_field_t    options;
+    const json_t  *object;
+
+    if (mst_field_flag(f, "stream", &r->stream) == MST_ERROR) {
+        return MST_ERROR;
+    }
+
+    rc = mst_field_object(f, "stream_options", &object);
+
+    if (rc != MST_OK) {
+        return rc == MST_ERROR ? MST_ERROR : MST_OK;
+    }
+
+    if (!r->stream) {
+        return mst_field_error(f, "stream_options", MST_FIELD_VALUE, object,
+                               "which needs \"stream\": true");
+    }
+
+    options.object = object;
+    (void) strcpy(options.path, "stream_options.");
+    options.e = f->e;
+
+    rc = mst_field_flag(&options, "include_usage", &r->include_usage);
+
+    return rc == MST_ERROR ? MST_ERROR : MST_OK;
+}
+
+
+static int
+mst_request_tokenize(const mst_field_t *f, mst_request_owner_t *o)
+{
+    json_t         *prompt;
+    mst_request_t  *r;
+
+    r = &o->request;
+    r->add_special_tokens = 1;
+
+    if (mst_field_flag(f, "add_special_tokens", &r->add_special_tokens)
+        == MST_ERROR
+        || mst_field_flag(f, "return_token_strs", &r->return_token_strs)
+           == MST_ERROR
+        || mst_unserved_check(f, r->api) != MST_OK
+        || mst_request_messages(f, o) == MST_ERROR)
+    {
+        return MST_ERROR;
+    }
+
+    prompt = mst_field_get(f, "prompt");
+
+    if (r->n_messages && prompt) {
+        return mst_field_error(f, "prompt", MST_FIELD_VALUE, prompt,
+                               "must not stand beside messages");
+    }
+
+    if (r->n_messages) {
+        return MST_OK;
+    }
+
+    if (prompt && !json_is_string(prompt)) {
+        return mst_field_error(f, "prompt", MST_FIELD_TYPE, prompt,
+                               "must be a string");
+    }
+
+    return mst_request_prompt(f, o);
+}
+
+
+static int
+mst_request_detokenize(const mst_field_t *f, mst_request_owner_t *o)
+{
+    int            rc;
+    uint32_t      *ids;
+    const json_t  *list;
+
+    rc = mst_field_array(f, "tokens", &list);
+
+    if (rc == MST_DECLINED) {
+        return mst_field_missing(f, "tokens", "a list of token ids");
+    }
+
+    if (rc != MST_OK) {
+        return MST_ERROR;
+    }
+
+    rc = mst_sampling_ids(f, "tokens", list, &ids, &o->request.n_prompt_ids);
+
+    o->request.prompt_ids = ids;
+    o->request.has_prompt = 1;
+
+    return rc;
+}
+
+
+int
+mst_request_limits(mst_request_t *r, size_t n_prompt, uint32_t context,
+    mst_api_error_t *e)
+{
+    uint32_t     left, hard;
+    const char  *param;
+
+    param = r->api == MST_API_CHAT ? "messages" : "prompt";
+
+    if (n_prompt == 0) {
+        return mst_api_error_set(e, 400, MST_FIELD_VALUE, param,
+                                 "the prompt is empty, must have at least "
+                                 "one token");
+    }
+
+    if (n_prompt >= context) {
+        return mst_api_error_set(e, 400, "context_length_exceeded", param,
+                                 "this model's maximum context length is %u "
+                                 "tokens, but the prompt has %zu and the "
+                                 "answer needs room", context, n_prompt);
+    }
+
+    left = context - (uint32_t) n_prompt;
+    hard = mst_request_hard(r);
+
+    r->params.max_tokens = hard && hard < left ? hard : left;
+
+    /* a soft limit that the hard one cuts off would never be reached */
+
+    r->params.soft_tokens = r->max_new_tokens < r->params.max_tokens
+                            ? r->max_new_tokens : 0;
+
+    return MST_OK;
+}
+
+
+/* the least of the limits that the client gave; 0 = none at all */
+
+static uint32_t
+mst_request_hard(const mst_request_t *r)
+{
+    uint32_t  hard;
+
+    hard = r->hard_max_new_tokens;
+
+    if (hard == 0 && r->max_new_tokens) {
+        hard = r->max_new_tokens > MST_REQUEST_HARD_TOKENS
+               ? r->max_new_tokens : MST_REQUEST_HARD_TOKENS;
+    }
+
+    if (r->max_tokens && (hard == 0 || r->max_tokens < hard)) {
+        hard = r->max_tokens;
+    }
+
+    if (hard == 0 && r->api == MST_API_COMPLETION) {
+        hard = MST_REQUEST_COMPLETION_TOKENS;
+    }
+
+    return hard;
+}
+
+
+int
+mst_request_check_ids(const mst_request_t *r, uint32_t n_vocab,
+    mst_api_error_t *e)
+{
+    size_t       i;
+    const char  *name;
+
+    name = r->api == MST_API_DETOKENIZE ? "tokens" : "prompt";
+
+    for (i = 0; i < r->n_prompt_ids; i++) {
+
+        if (r->prompt_ids[i] >= n_vocab) {
+            return mst_api_error_set(e, 400, MST_FIELD_VALUE, name,
+                                     "%s[%zu] is %u, must be a token id "
+                                     "below %u", name, i, r->prompt_ids[i],
+                                     n_vocab);
+        }
+    }
+
+    for (i = 0; i < r->n_bias; i++) {
+
+        if (r->bias[i].id >= n_vocab) {
+            return mst_api_error_set(e, 400, MST_FIELD_VALUE, "logit_bias",
+                                     "logit_bias has the key %u, must be a "
+                                     "token id below %u", r->bias[i].id,
+                                     n_vocab);
+        }
+    }
+
+    for (i = 0; i < r->n_stop_ids; i++) {
+
+        if (r->stop_ids[i] >= n_vocab) {
+            return mst_api_error_set(e, 400, MST_FIELD_VALUE,
+                                     "stop_token_ids", "stop_token_ids[%zu] "
+                                     "is %u, must be a token id below %u", i,
+                                     r->stop_ids[i], n_vocab);
+        }
+    }
+
+    return MST_OK;
+}

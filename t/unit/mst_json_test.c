@@ -1,0 +1,575 @@
+
+/* The scan, the parser's strictness, the writer of strings and numbers. */
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "api/mst_json.h"
+#include "base/mst_mem.h"
+
+
+typedef struct {
+    const char  *body;
+    size_t       len;
+    const char  *part;                 /* of the message; NULL: accepted */
+} mst_case_t;
+
+#define mst_case(s, part)  { s, sizeof(s) - 1, part }
+
+
+static const mst_case_t  cases[] = {
+    mst_case("{}", NULL),
+    mst_case(" \t\r\n{ } \n", NULL),
+    mst_case("{\"a\":[1,2.5,-3e4,true,false,null,\"x\",{}]}", NULL),
+    mst_case("{\"a\":\"\\u0000\\n\\\"\\\\\\/\\u00e9\\ud83d\\ude00\"}", NULL),
+    mst_case("{\"a\":\"[[[[{{{{,,,,\"}", NULL),
+    mst_case("{\"a\":\"\x7f\"}", NULL),
+    mst_case("{\"\xc3\xa9\":\"\xe2\x82\xac\xf0\x9f\x98\x80\"}", NULL),
+
+    mst_case("", "empty"),
+    mst_case("   ", "not valid JSON"),
+    mst_case("[]", "must be a JSON object"),
+    mst_case("null", "must be a JSON object"),
+    mst_case("1", "must be a JSON object"),
+    mst_case("\"x\"", "must be a JSON object"),
+    mst_case("{", "at byte"),
+    mst_case("}", "at byte"),
+    mst_case("{\"a\":}", "at byte"),
+    mst_case("{\"a\":1,}", "at byte"),
+    mst_case("{\"a\":[1,]}", "at byte"),
+    mst_case("{\"a\":1]", "at byte"),
+    mst_case("{} {}", "at byte"),
+    mst_case("{}x", "at byte"),
+    mst_case("{}\0", "control character (0x00) at byte 2"),
+    mst_case("{\"a\":\"\0\"}", "control character (0x00) at byte 6"),
+    mst_case("{\"a\":\"\n\"}", "control character (0x0a) at byte 6"),
+    mst_case("{\"a\":\"\\\n\"}", "control character (0x0a) at byte 7"),
+    mst_case("{\"a\":\"\\\x80\"}", "invalid UTF-8 (0x80) at byte 7"),
+    mst_case("{\"a\":\"\x1f\"}", "control character (0x1f) at byte 6"),
+    mst_case("\v{}", "control character (0x0b) at byte 0"),
+    mst_case("\xef\xbb\xbf{}", "at byte"),
+    mst_case("{\"a\":\"\xff\"}", "invalid UTF-8 (0xff) at byte 6"),
+    mst_case("{\"a\":\"\xc0\x80\"}", "invalid UTF-8 (0xc0) at byte 6"),
+    mst_case("{\"a\":\"\xc1\xbf\"}", "invalid UTF-8"),
+    mst_case("{\"a\":\"\xe0\x80\x80\"}", "invalid UTF-8"),
+    mst_case("{\"a\":\"\xe0\x9f\xbf\"}", "invalid UTF-8"),
+    mst_case("{\"a\":\"\xed\xa0\x80\"}", "invalid UTF-8"),
+    mst_case("{\"a\":\"\xf0\x8f\xbf\xbf\"}", "invalid UTF-8"),
+    mst_case("{\"a\":\"\xf4\x90\x80\x80\"}", "invalid UTF-8"),
+    mst_case("{\"a\":\"\xf5\x80\x80\x80\"}", "invalid UTF-8"),
+    mst_case("{\"a\":\"\xe2\x82\"}", "invalid UTF-8"),
+    mst_case("{\"a\":\"\xf0\x9f\x98", "invalid UTF-8"),
+    mst_case("{\"a\":\"\x80\"}", "invalid UTF-8"),
+    mst_case("{\xff}", "invalid UTF-8 (0xff) at byte 1"),
+    mst_case("{\"a", "at byte"),
+    mst_case("{\"a\\", "at byte"),
+    mst_case("{\"a\":\"\\x\"}", "at byte"),
+    mst_case("{\"a\":\"\\u12\"}", "at byte"),
+    mst_case("{\"a\":\"\\ud800\"}", "at byte"),
+    mst_case("{\"a\":\"\\udc00\"}", "at byte"),
+    mst_case("{\"a\":01}", "at byte"),
+    mst_case("{\"a\":1.}", "at byte"),
+    mst_case("{\"a\":.5}", "at byte"),
+    mst_case("{\"a\":+1}", "at byte"),
+    mst_case("{\"a\":0x1}", "at byte"),
+    mst_case("{\"a\":NaN}", "at byte"),
+    mst_case("{\"a\":Infinity}", "at byte"),
+    mst_case("{\"a\":1e400}", "overflow"),
+    mst_case("{\"a\":9223372036854775808}", "too big"),
+    mst_case("{\"a\":-9223372036854775809}", "too big"),
+    mst_case("{a:1}", "at byte"),
+    mst_case("{'a':1}", "at byte"),
+    mst_case("{\"a\" 1}", "at byte"),
+    mst_case("{1:2}", "at byte"),
+    mst_case("{\"a\":1 // x\n}", "at byte")
+};
+
+
+/* the end of the body stands at the end of its heap block, for ASan */
+
+static json_t *
+parse(const char *body, size_t len, mst_api_error_t *e)
+{
+    char    *copy;
+    json_t  *root;
+
+    memset(e, 0, sizeof(mst_api_error_t));
+
+    copy = malloc(len ? len : 1);
+    assert_non_null(copy);
+    memcpy(copy, body, len);
+
+    root = mst_json_parse(copy, len, e);
+
+    free(copy);
+
+    return root;
+}
+
+
+static void
+test_parse(void **state)
+{
+    size_t            i;
+    json_t           *root;
+    mst_api_error_t   e;
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        root = parse(cases[i].body, cases[i].len, &e);
+
+        if (cases[i].part == NULL) {
+            if (root == NULL) {
+                fail_msg("case %zu: %s", i, e.message);
+            }
+
+            assert_int_equal(e.status, 0);
+            json_decref(root);
+            continue;
+        }
+
+        if (root || strstr(e.message, cases[i].part) == NULL) {
+            fail_msg("case %zu (%s): \"%s\" is not in \"%s\"", i,
+                     cases[i].body, cases[i].part, e.message);
+        }
+
+        assert_int_equal(e.status, 400);
+        assert_string_equal(e.code, "invalid_json");
+        assert_string_equal(e.param, "");
+        assert_null(strchr(e.message, '\n'));
+    }
+}
+
+
+static void
+test_values(void **state)
+{
+    json_t           *root, *v;
+    mst_api_error_t   e;
+
+    static const char  body[] = "{\"a\":1,\"a\":2,\"b\":\"x\\u0000y\"}";
+
+    (void) state;
+
+    root = parse(body, sizeof(body) - 1, &e);
+    assert_non_null(root);
+
+    assert_int_equal(json_object_size(root), 2);
+    assert_int_equal(json_integer_value(json_object_get(root, "a")), 2);
+
+    v = json_object_get(root, "b");
+    assert_int_equal(json_string_length(v), 3);
+    assert_memory_equal(json_string_value(v), "x\0y", 3);
+
+    json_decref(root);
+}
+
+
+/* fills a body with n copies of a piece */
+
+static json_t *
+repeat(const char *open, const char *piece, size_t n, const char *close,
+    mst_api_error_t *e)
+{
+    size_t      i;
+    json_t     *root;
+    mst_buf_t   b;
+
+    mst_buf_init(&b);
+    (void) mst_buf_text(&b, open);
+
+    for (i = 0; i < n; i++) {
+        (void) mst_buf_text(&b, piece);
+    }
+
+    assert_int_equal(mst_buf_text(&b, close), MST_OK);
+
+    root = parse(b.data, b.len, e);
+
+    mst_buf_fini(&b);
+
+    return root;
+}
+
+
+static void
+test_limits(void **state)
+{
+    char              deep[200];
+    json_t           *root;
+    mst_api_error_t   e;
+
+    (void) state;
+
+    memset(deep, '[', 200);
+    memset(deep + MST_JSON_MAX_DEPTH - 1, ']', MST_JSON_MAX_DEPTH - 1);
+    deep[2 * (MST_JSON_MAX_DEPTH - 1)] = '\0';
+
+    root = repeat("{\"a\":", deep, 1, "}", &e);
+    assert_non_null(root);
+    json_decref(root);
+
+    assert_null(repeat("{\"a\":[", deep, 1, "]}", &e));
+    assert_non_null(strstr(e.message, "deeper than 64 levels"));
+
+    assert_null(repeat("{\"a\":", "[", 100000, "", &e));
+    assert_non_null(strstr(e.message, "deeper"));
+
+    root = repeat("{\"a\":[", "{},", MST_JSON_MAX_OBJECTS - 3, "{}]}", &e);
+    assert_non_null(root);
+    json_decref(root);
+
+    assert_null(repeat("{\"a\":[", "{},", MST_JSON_MAX_OBJECTS - 2, "{}]}",
+                       &e));
+    assert_non_null(strstr(e.message, "more than 20000 objects"));
+
+    root = repeat("{\"a\":[", "0,", MST_JSON_MAX_VALUES, "0]}", &e);
+    assert_non_null(root);
+    json_decref(root);
+
+    assert_null(repeat("{\"a\":[", "0,", MST_JSON_MAX_VALUES + 1, "0]}", &e));
+    assert_non_null(strstr(e.message, "more than 400000 values"));
+}
+
+
+/* closing brackets without opening ones must not buy depth */
+
+static void
+test_unbalanced(void **state)
+{
+    mst_api_error_t  e;
+
+    (void) state;
+
+    assert_null(repeat("", "]", 100, "{\"a\":1}", &e));
+    assert_null(repeat("]]]]]]]]]]{\"a\":", "[", 65, "", &e));
+    assert_non_null(strstr(e.message, "deeper"));
+}
+
+
+static void
+test_parse_memory(void **state)
+{
+    long              n;
+    json_t           *root;
+    json_malloc_t     m;
+    json_free_t       f;
+    mst_api_error_t   e;
+
+    static const char  body[] = "{\"a\":[1,\"x\",{}],\"b\":2.5}";
+
+    (void) state;
+
+    json_get_alloc_funcs(&m, &f);
+    json_set_alloc_funcs(mst_alloc, mst_free);
+
+    for (n = 1; n < 200; n++) {
+        mst_mem_fail_after(n);
+        root = mst_json_parse(body, sizeof(body) - 1, &e);
+        mst_mem_fail_after(0);
+
+        if (root) {
+            json_decref(root);
+            break;
+        }
+
+        assert_true(e.status == 500 || e.status == 400);
+    }
+
+    json_set_alloc_funcs(m, f);
+
+    assert_in_range(n, 5, 199);
+}
+
+
+static size_t
+encode(uint32_t c, char *p)
+{
+    if (c < 0x80) {
+        p[0] = (char) c;
+        return 1;
+    }
+
+    if (c < 0x800) {
+        p[0] = (char) (0xc0 | c >> 6);
+        p[1] = (char) (0x80 | (c & 63));
+        return 2;
+    }
+
+    if (c < 0x10000) {
+        p[0] = (char) (0xe0 | c >> 12);
+        p[1] = (char) (0x80 | (c >> 6 & 63));
+        p[2] = (char) (0x80 | (c & 63));
+        return 3;
+    }
+
+    p[0] = (char) (0xf0 | c >> 18);
+    p[1] = (char) (0x80 | (c >> 12 & 63));
+    p[2] = (char) (0x80 | (c >> 6 & 63));
+    p[3] = (char) (0x80 | (c & 63));
+
+    return 4;
+}
+
+
+/* every code point comes back through jansson as it went in */
+
+static void
+test_string_code_points(void **state)
+{
+    char       *text;
+    size_t      len;
+    json_t     *v;
+    uint32_t    c;
+    mst_buf_t   out;
+
+    (void) state;
+
+    text = malloc(4 * 0x110000);
+    assert_non_null(text);
+
+    for (c = 0, len = 0; c < 0x110000; c++) {
+        if (c < 0xd800 || c > 0xdfff) {
+            len += encode(c, text + len);
+        }
+    }
+
+    mst_buf_init(&out);
+    assert_int_equal(mst_json_string(&out, mst_str(text, len)), MST_OK);
+
+    v = json_loadb(out.data, out.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    assert_non_null(v);
+    assert_int_equal(json_string_length(v), len);
+    assert_true(memcmp(json_string_value(v), text, len) == 0);
+
+    json_decref(v);
+    mst_buf_fini(&out);
+    free(text);
+}
+
+
+static void
+string_is(const char *in, size_t len, const char *want)
+{
+    mst_buf_t  out;
+
+    mst_buf_init(&out);
+    assert_int_equal(mst_json_string(&out, mst_str(in, len)), MST_OK);
+    assert_int_equal(mst_buf_char(&out, '\0'), MST_OK);
+    assert_string_equal(out.data, want);
+    mst_buf_fini(&out);
+}
+
+#define R  "\xef\xbf\xbd"
+
+static void
+test_string_forms(void **state)
+{
+    (void) state;
+
+    string_is(NULL, 0, "\"\"");
+    string_is("a\"\\/b", 5, "\"a\\\"\\\\/b\"");
+    string_is("\b\t\n\f\r", 5, "\"\\b\\t\\n\\f\\r\"");
+    string_is("\0\x01\x0b\x1f\x7f", 5,
+              "\"\\u0000\\u0001\\u000b\\u001f\x7f\"");
+    string_is("<\xe2\x80\xa8>", 5, "\"<\xe2\x80\xa8>\"");
+
+    string_is("\xff", 1, "\"" R "\"");
+    string_is("a\x80""b", 3, "\"a" R "b\"");
+    string_is("\xc3", 1, "\"" R "\"");
+    string_is("\xe2\x82", 2, "\"" R R "\"");
+    string_is("\xf0\x9f\x98", 3, "\"" R R R "\"");
+    string_is("\xed\xa0\x80", 3, "\"" R R R "\"");
+    string_is("\xc0\xaf", 2, "\"" R R "\"");
+    string_is("\xf4\x90\x80\x80", 4, "\"" R R R R "\"");
+    string_is("\xc3\xc3\xa9", 3, "\"" R "\xc3\xa9\"");
+}
+
+
+/*
+ * Random bytes: the answer is always valid JSON, valid UTF-8 passes as it is,
+ * and pieces of 512 bytes do not tear characters.
+ */
+
+static void
+test_string_random(void **state)
+{
+    char      *text;
+    size_t     i, n, len;
+    json_t    *v;
+    unsigned   seed, round;
+    mst_buf_t  out;
+
+    (void) state;
+
+    seed = (unsigned) time(NULL);
+    print_message("seed %u\n", seed);
+
+    for (round = 0; round < 3000; round++) {
+        len = (size_t) rand_r(&seed) % 1200;
+        text = malloc(len ? len : 1);
+        assert_non_null(text);
+
+        for (i = 0; i < len; i += n) {
+            n = 1;
+
+            if (round % 2 || len - i < 4) {
+                text[i] = (char) rand_r(&seed);
+
+                if (round % 2 == 0) {
+                    text[i] &= 0x7f;
+                }
+
+            } else {
+                n = encode((uint32_t) rand_r(&seed) % 0xd800, text + i);
+            }
+        }
+
+        mst_buf_init(&out);
+        assert_int_equal(mst_json_string(&out, mst_str(text, len)), MST_OK);
+
+        v = json_loadb(out.data, out.len, JSON_DECODE_ANY | JSON_ALLOW_NUL,
+                       NULL);
+        assert_non_null(v);
+
+        if (round % 2 == 0) {
+            assert_int_equal(json_string_length(v), len);
+            assert_memory_equal(json_string_value(v), text, len);
+        }
+
+        json_decref(v);
+        mst_buf_fini(&out);
+        free(text);
+    }
+}
+
+
+static void
+test_string_memory(void **state)
+{
+    char       text[3000];
+    long       n;
+    mst_buf_t  out;
+
+    (void) state;
+
+    memset(text, '\x01', sizeof(text));
+
+    for (n = 1; n < 30; n++) {
+        mst_buf_init(&out);
+        mst_mem_fail_after(n);
+
+        if (mst_json_string(&out, mst_str(text, sizeof(text))) == MST_OK) {
+            mst_mem_fail_after(0);
+            assert_int_equal(out.len, 6 * sizeof(text) + 2);
+            mst_buf_fini(&out);
+            break;
+        }
+
+        mst_mem_fail_after(0);
+        assert_int_equal(out.len, 0);
+        assert_true(out.failed);
+        mst_buf_fini(&out);
+    }
+
+    assert_in_range(n, 3, 29);
+}
+
+
+static void
+number_is(double x, const char *want)
+{
+    mst_buf_t  out;
+
+    mst_buf_init(&out);
+    assert_int_equal(mst_json_number(&out, x), MST_OK);
+    assert_int_equal(mst_buf_char(&out, '\0'), MST_OK);
+    assert_string_equal(out.data, want);
+    mst_buf_fini(&out);
+}
+
+
+static void
+test_number(void **state)
+{
+    char      text[40];
+    float     y;
+    double    x;
+    unsigned  seed, i;
+    uint64_t  bits;
+    mst_buf_t out;
+
+    (void) state;
+
+    number_is(0, "0");
+    number_is(1, "1");
+    number_is(-0.5, "-0.5");
+    number_is(0.1, "0.1");
+    number_is(1e300, "1e+300");
+    number_is(1234567, "1234567");
+    number_is(INFINITY, "null");
+    number_is(-INFINITY, "null");
+    number_is(NAN, "null");
+
+    seed = (unsigned) time(NULL);
+    print_message("seed %u\n", seed);
+    mst_buf_init(&out);
+
+    for (i = 0; i < 20000; i++) {
+        bits = (uint64_t) rand_r(&seed) << 40
+               ^ (uint64_t) rand_r(&seed) << 20 ^ (uint64_t) rand_r(&seed);
+        memcpy(&x, &bits, sizeof(x));
+        y = -(float) (rand_r(&seed) % 1000000) / 99991;
+
+        mst_buf_reset(&out);
+        assert_int_equal(mst_json_number(&out, x), MST_OK);
+        assert_in_range(out.len, 1, sizeof(text) - 1);
+        memcpy(text, out.data, out.len);
+        text[out.len] = '\0';
+        assert_true(!isfinite(x) || strtod(text, NULL) == x);
+
+        mst_buf_reset(&out);
+        assert_int_equal(mst_json_float(&out, y), MST_OK);
+        assert_in_range(out.len, 1, 17);
+        memcpy(text, out.data, out.len);
+        text[out.len] = '\0';
+        assert_true(strtof(text, NULL) == y);
+    }
+
+    mst_buf_reset(&out);
+    assert_int_equal(mst_json_float(&out, NAN), MST_OK);
+    assert_int_equal(out.len, 4);
+    assert_memory_equal(out.data, "null", 4);
+
+    mst_buf_fini(&out);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_parse),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_unbalanced),
+        cmocka_unit_test(test_parse_memory),
+        cmocka_unit_test(test_string_code_points),
+        cmocka_unit_test(test_string_forms),
+        cmocka_unit_test(test_string_random),
+        cmocka_unit_test(test_string_memory),
+        cmocka_unit_test(test_number)
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
