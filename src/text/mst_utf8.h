@@ -26,8 +26,8 @@ int mst_utf8_push(mst_utf8_t *u, const void *data, size_t len,
     mst_buf_t *out);
 int mst_utf8_finish(mst_utf8_t *u, mst_buf_t *out);
 
-/* offset of the first invalid byte, or len: no surrogates, no overlong
-   forms, nothing above U+10FFFF */
+/* offset of the first sequence that is invalid or unfinished, or len: no
+   surrogates, no overlong forms, nothing above U+10FFFF */
 size_t mst_utf8_check(const void *data, size_t len);
 
 /*

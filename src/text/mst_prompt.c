@@ -1,0 +1,106 @@
+
+/*
+ * Spans of a prompt: see mst_prompt.h.
+ */
+
+#include <stdint.h>
+
+#include "base/mst_mem.h"
+#include "text/mst_prompt.h"
+
+
+void
+mst_prompt_init(mst_prompt_t *p)
+{
+    mst_buf_init(&p->text);
+    p->spans = NULL;
+    p->n = 0;
+    p->size = 0;
+}
+
+
+void
+mst_prompt_fini(mst_prompt_t *p)
+{
+    mst_buf_fini(&p->text);
+    mst_free(p->spans);
+    mst_prompt_init(p);
+}
+
+
+/* room for one more span */
+
+static int
+mst_prompt_reserve(mst_prompt_t *p)
+{
+    size_t       size;
+    mst_span_t  *spans;
+
+    if (p->n < p->size) {
+        return MST_OK;
+    }
+
+    size = p->size ? p->size * 2 : 16;
+    spans = mst_realloc(p->spans, size, sizeof(mst_span_t));
+
+    if (spans == NULL) {
+        return MST_ERROR;
+    }
+
+    p->spans = spans;
+    p->size = size;
+
+    return MST_OK;
+}
+
+
+int
+mst_prompt_text(mst_prompt_t *p, const char *data, size_t len)
+{
+    size_t       off;
+    mst_span_t  *s;
+
+    if (len == 0) {
+        return MST_OK;
+    }
+
+    if (mst_prompt_reserve(p) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    off = p->text.len;
+
+    if (mst_buf_append(&p->text, data, len) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    if (p->n && p->spans[p->n - 1].len) {
+        p->spans[p->n - 1].len += len;
+        return MST_OK;
+    }
+
+    s = &p->spans[p->n++];
+    s->off = off;
+    s->len = len;
+    s->id = 0;
+
+    return MST_OK;
+}
+
+
+int
+mst_prompt_control(mst_prompt_t *p, uint32_t id)
+{
+    mst_span_t  *s;
+
+    if (mst_prompt_reserve(p) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    s = &p->spans[p->n++];
+    s->off = p->text.len;
+    s->len = 0;
+    s->id = id;
+
+    return MST_OK;
+}
