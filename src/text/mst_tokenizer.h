@@ -55,7 +55,7 @@ const mst_tokenizer_info_t *mst_tokenizer_info(const mst_tokenizer_t *t);
 mst_str_t mst_tokenizer_bytes(const mst_tokenizer_t *t, uint32_t id);
 
 /* the spelling in the vocabulary, control tokens too ("<|im_end|>");
-   other tokens as their bytes */
+   other tokens as their bytes, which may be part of a code point */
 mst_str_t mst_tokenizer_name(const mst_tokenizer_t *t, uint32_t id);
 
 int mst_tokenizer_is_control(const mst_tokenizer_t *t, uint32_t id);
@@ -64,13 +64,16 @@ int mst_tokenizer_is_control(const mst_tokenizer_t *t, uint32_t id);
 int64_t mst_tokenizer_control(const mst_tokenizer_t *t, const char *name);
 
 
+/* a budget that keeps a slice below 2 ms on a slow core, whatever the text */
+#define MST_ENCODE_SLICE  16384
+
 /*
  * The encoder may stop and go on, so that a worker never spends more than
  * about 2 ms at once on a long text.  "prompt" must stay as it is until the
  * encoder is destroyed.
  */
 mst_encode_t *mst_encode_create(const mst_tokenizer_t *t,
-    const mst_prompt_t *prompt);
+    const mst_prompt_t *prompt);               /* NULL: memory */
 
 /*
  * Does about "budget" bytes' worth of work, inside long pieces too.

@@ -1,0 +1,35 @@
+
+/*
+ * Token ids to streaming text: see mst_detok.h.
+ */
+
+#include "text/mst_detok.h"
+
+
+void
+mst_detok_init(mst_detok_t *d, const mst_tokenizer_t *t)
+{
+    d->tokenizer = t;
+    mst_utf8_init(&d->utf8);
+}
+
+
+/* a control token does not end a code point that is held: the reference
+   drops such ids first and joins the bytes around them */
+
+int
+mst_detok_push(mst_detok_t *d, uint32_t id, mst_buf_t *out)
+{
+    mst_str_t  s;
+
+    s = mst_tokenizer_bytes(d->tokenizer, id);
+
+    return s.len ? mst_utf8_push(&d->utf8, s.data, s.len, out) : MST_OK;
+}
+
+
+int
+mst_detok_finish(mst_detok_t *d, mst_buf_t *out)
+{
+    return mst_utf8_finish(&d->utf8, out);
+}

@@ -1,0 +1,271 @@
+
+/*
+ * Chat templates: see mst_template.h.
+ *
+ * A model file carries its template as a program (Jinja).  It is not run:
+ * each one known here has a function that does the same, and the text in
+ * the file says which.
+ */
+
+#include <string.h>
+
+#include "base/mst_mem.h"
+#include "text/mst_template.h"
+
+
+#define MST_TEMPLATE_KEY  "tokenizer.chat_template"
+
+typedef int (*mst_template_pt)(const mst_template_t *t,
+    const mst_message_t *m, size_t n, mst_prompt_t *out);
+
+
+struct mst_template_s {
+    const char       *name;
+    mst_template_pt   render;
+    uint32_t          im_start;    /* ids of ChatML's control tokens */
+    uint32_t          im_end;
+};
+
+
+static const char *const  mst_template_roles[] = {
+    "system", "user", "assistant", "tool"      /* in mst_role_t's order */
+};
+
+
+static const char  mst_template_smollm2[] =
+    "{% for message in messages %}"
+    "{% if loop.first and messages[0]['role'] != 'system' %}"
+    "{{ '<|im_start|>system\n"
+    "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
+    "<|im_end|>\n' }}"
+    "{% endif %}"
+    "{{'<|im_start|>' + message['role'] + '\n' + message['content']"
+    " + '<|im_end|>' + '\n'}}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}"
+    "{{ '<|im_start|>assistant\n' }}"
+    "{% endif %}";
+
+static const mst_str_t  mst_template_smollm2_system =
+    mst_string("You are a helpful AI assistant named SmolLM, trained by "
+               "Hugging Face");
+
+
+static int
+mst_template_literal(mst_prompt_t *out, const char *text)
+{
+    return mst_prompt_text(out, text, strlen(text));
+}
+
+
+/* "<|im_start|>ROLE\nCONTENT<|im_end|>\n" */
+
+static int
+mst_template_chatml_turn(const mst_template_t *t, mst_role_t role,
+    mst_str_t content, mst_prompt_t *out)
+{
+    if (mst_prompt_control(out, t->im_start) != MST_OK
+        || mst_template_literal(out, mst_template_roles[role]) != MST_OK
+        || mst_template_literal(out, "\n") != MST_OK
+        || mst_prompt_text(out, content.data, content.len) != MST_OK
+        || mst_prompt_control(out, t->im_end) != MST_OK)
+    {
+        return MST_ERROR;
+    }
+
+    return mst_template_literal(out, "\n");
+}
+
+
+static int
+mst_template_chatml(const mst_template_t *t, const mst_message_t *m,
+    size_t n, mst_prompt_t *out)
+{
+    size_t  i;
+
+    if (m[0].role != MST_ROLE_SYSTEM
+        && mst_template_chatml_turn(t, MST_ROLE_SYSTEM,
+                                    mst_template_smollm2_system, out)
+           != MST_OK)
+    {
+        return MST_ERROR;
+    }
+
+    for (i = 0; i < n; i++) {
+
+        if (mst_template_chatml_turn(t, m[i].role, m[i].content, out)
+            != MST_OK)
+        {
+            return MST_ERROR;
+        }
+    }
+
+    if (mst_prompt_control(out, t->im_start) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    return mst_template_literal(out, "assistant\n");
+}
+
+
+static int
+mst_template_plain(const mst_template_t *t, const mst_message_t *m,
+    size_t n, mst_prompt_t *out)
+{
+    size_t  i;
+
+    (void) t;
+
+    for (i = 0; i < n; i++) {
+
+        if (mst_template_literal(out, mst_template_roles[m[i].role])
+            != MST_OK
+            || mst_template_literal(out, ": ") != MST_OK
+            || mst_prompt_text(out, m[i].content.data, m[i].content.len)
+               != MST_OK
+            || mst_template_literal(out, "\n") != MST_OK)
+        {
+            return MST_ERROR;
+        }
+    }
+
+    return mst_template_literal(out, "assistant: ");
+}
+
+
+int
+mst_template_render(const mst_template_t *t, const mst_message_t *m,
+    size_t n, mst_prompt_t *out, mst_err_t *err)
+{
+    size_t  i;
+
+    if (n == 0) {
+        return mst_err_set(err, "a chat needs at least one message");
+    }
+
+    for (i = 0; i < n; i++) {
+
+        if ((unsigned) m[i].role > MST_ROLE_TOOL) {
+            return mst_err_set(err, "message %zu has role number %u, which "
+                               "does not exist", i, (unsigned) m[i].role);
+        }
+    }
+
+    return t->render(t, m, n, out);
+}
+
+
+static mst_template_t *
+mst_template_create(const char *name, mst_template_pt render, mst_err_t *err)
+{
+    mst_template_t  *t;
+
+    t = mst_calloc(1, sizeof(mst_template_t));
+    if (t == NULL) {
+        (void) mst_err_set(err, "no memory for a chat template");
+        return NULL;
+    }
+
+    t->name = name;
+    t->render = render;
+
+    return t;
+}
+
+
+static int
+mst_template_token(const mst_tokenizer_t *tokenizer, const char *name,
+    uint32_t *id, mst_err_t *err)
+{
+    int64_t  found;
+
+    found = mst_tokenizer_control(tokenizer, name);
+
+    if (found < 0) {
+        return mst_err_set(err, MST_TEMPLATE_KEY " needs the control token "
+                           "\"%s\", which the vocabulary lacks", name);
+    }
+
+    *id = (uint32_t) found;
+
+    return MST_OK;
+}
+
+
+/* the place where the file's text leaves the known one */
+
+static size_t
+mst_template_same(mst_str_t s, const char *known)
+{
+    size_t  i;
+
+    for (i = 0; i < s.len && known[i] && s.data[i] == known[i]; i++) {
+        /* void */
+    }
+
+    return i;
+}
+
+
+mst_template_t *
+mst_template_create_gguf(const mst_gguf_t *g,
+    const mst_tokenizer_t *tokenizer, mst_err_t *err)
+{
+    int              rc;
+    mst_str_t        s;
+    mst_template_t  *t;
+
+    rc = mst_gguf_string(g, MST_TEMPLATE_KEY, &s, err);
+
+    if (rc == MST_DECLINED) {
+        (void) mst_err_set(err, MST_TEMPLATE_KEY " is missing: the model has "
+                           "no chat template");
+    }
+
+    if (rc != MST_OK) {
+        return NULL;
+    }
+
+    if (!mst_str_eq(s, mst_template_smollm2)) {
+        (void) mst_err_set(err, MST_TEMPLATE_KEY " (%zu bytes) is unknown: "
+                           "supported is that of SmolLM2, from which it "
+                           "differs at byte %zu", s.len,
+                           mst_template_same(s, mst_template_smollm2));
+        return NULL;
+    }
+
+    t = mst_template_create("ChatML (SmolLM2)", mst_template_chatml, err);
+
+    if (t == NULL
+        || mst_template_token(tokenizer, "<|im_start|>", &t->im_start, err)
+           != MST_OK
+        || mst_template_token(tokenizer, "<|im_end|>", &t->im_end, err)
+           != MST_OK)
+    {
+        mst_template_destroy(t);
+        return NULL;
+    }
+
+    return t;
+}
+
+
+mst_template_t *
+mst_template_create_plain(mst_err_t *err)
+{
+    return mst_template_create("plain", mst_template_plain, err);
+}
+
+
+void
+mst_template_destroy(mst_template_t *t)
+{
+    mst_free(t);
+}
+
+
+const char *
+mst_template_name(const mst_template_t *t)
+{
+    return t->name;
+}

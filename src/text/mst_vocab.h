@@ -1,0 +1,90 @@
+
+/*
+ * The vocabulary of a model file: ids, spellings, types, and the way from a
+ * spelling to its id.  For the byte-level BPE of GPT-2's kind; everything is
+ * copied and checked when the file is read.
+ *
+ * Two name spaces: text (normal tokens, by the bytes that they stand for)
+ * and special (control and unused ones, by their spelling), so that no text
+ * ever finds a control token.  Immutable afterwards: any thread.
+ */
+
+#ifndef MST_VOCAB_H
+#define MST_VOCAB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/mst_err.h"
+#include "base/mst_hash.h"
+#include "base/mst_str.h"
+#include "file/mst_gguf.h"
+
+
+#define MST_VOCAB_MAX_TOKENS  1048576
+#define MST_VOCAB_MAX_TOKEN   1024             /* bytes of one token */
+#define MST_VOCAB_MAX_PROBES  256              /* in a hash table */
+
+/* the numbers of tokenizer.ggml.token_type */
+#define MST_VOCAB_NORMAL      1
+#define MST_VOCAB_CONTROL     3
+#define MST_VOCAB_UNUSED      5
+
+
+typedef struct {
+    uint32_t  tag;             /* other half of the hash */
+    uint32_t  ref;             /* id + 1; 0: free */
+} mst_vocab_slot_t;
+
+
+typedef struct {
+    char              *data;   /* the bytes of all tokens */
+    uint32_t          *off;    /* [n + 1]: token i is off[i] .. off[i + 1] */
+    unsigned char     *type;   /* [n], MST_VOCAB_* */
+    mst_vocab_slot_t  *slots;  /* [mask + 1], at most half of them used */
+    uint32_t           mask;
+    uint32_t           n;
+    uint32_t           max_token;   /* bytes of the longest normal token */
+} mst_vocab_t;
+
+
+/* leaves v fit for _fini whatever it returns */
+int mst_vocab_init_gguf(mst_vocab_t *v, const mst_gguf_t *g, mst_err_t *err);
+void mst_vocab_fini(mst_vocab_t *v);
+
+/* id of the token of this name space, or -1 */
+int64_t mst_vocab_find(const mst_vocab_t *v, int special, const char *data,
+    size_t len);
+
+/* an array value that must be there: MST_OK or MST_ERROR */
+int mst_vocab_array(const mst_gguf_t *g, const char *key,
+    mst_gguf_array_t *a, mst_err_t *err);
+
+/*
+ * The spelling of a normal token to the bytes that it stands for: each code
+ * point of GPT-2's alphabet is a byte.  Room for s.len bytes.  Returns their
+ * number, or -1 and the stranger in *cp.
+ */
+int64_t mst_vocab_unspell(mst_str_t s, char *bytes, uint32_t *cp);
+
+
+/* a hostile string as it may stand in a sentence, cut at 40 code points */
+
+typedef struct {
+    char  text[168];
+} mst_vocab_quote_t;
+
+const char *mst_vocab_quote(mst_vocab_quote_t *q, mst_str_t s);
+
+/* slots of a table that holds n entries: a power of two, half of it free */
+uint32_t mst_vocab_table_size(uint32_t n);
+
+
+static inline mst_str_t
+mst_vocab_token(const mst_vocab_t *v, uint32_t id)
+{
+    return mst_str(v->data + v->off[id], v->off[id + 1] - v->off[id]);
+}
+
+
+#endif /* MST_VOCAB_H */
