@@ -1,0 +1,46 @@
+
+/*
+ * From a row of logits to a token: a pure function of the row, the
+ * parameters, the tokens so far and the seed, so that an answer is the same
+ * alone, in any batch and after a preemption.
+ *
+ * In this order: repetition, frequency and presence penalty, bias, ban of
+ * the stop ids; from here the log-probabilities are taken; temperature,
+ * top_k, top_p (of what top_k left), min_p (relative to the best), and one
+ * draw.  Equal logits are ordered by id, the lower first, everywhere.
+ *
+ * All sums are double, in the order of ids.  Nothing is sorted: a set is cut
+ * by three passes over the bits of the logits.  One thread per sampler.
+ */
+
+#ifndef MST_SAMPLER_H
+#define MST_SAMPLER_H
+
+#include <stdint.h>
+
+#include "base/mst_err.h"
+#include "engine/mst_runner.h"
+
+
+typedef struct {
+    uint32_t   n_vocab;
+    float     *logits;             /* [n_vocab] adjusted; -inf = out */
+    double    *weights;            /* [n_vocab] not normalised */
+    uint32_t  *counts;             /* [n_vocab] all 0 between calls */
+    double    *sums;               /* of a pass, by digit */
+} mst_sampler_t;
+
+
+int mst_sampler_init(mst_sampler_t *s, uint32_t n_vocab, mst_err_t *err);
+void mst_sampler_fini(mst_sampler_t *s);       /* zeroed or inited */
+
+/* sampled->status is MST_OK, or MST_ERROR: a logit is NaN or +inf, or all
+   are -inf */
+void mst_sampler_run(mst_sampler_t *s, const float *logits,
+    const mst_sample_t *sample, mst_sampled_t *sampled);
+
+/* [0, 1): the draw for the n-th token of an answer */
+double mst_sampler_uniform(uint64_t seed, uint32_t n);
+
+
+#endif /* MST_SAMPLER_H */
