@@ -1,0 +1,880 @@
+
+/*
+ * The content handler: checks, body, model, queue places, SUBMIT.  Workers
+ * only.
+ *
+ * What can be refused is refused as early as it is known, and before the
+ * first token with a status of its own.  An engine that is known to be down
+ * is 503 before the body is read, so that a fallback costs nothing.
+ */
+
+#include "gateway/ngx_http_mistral_request.h"
+
+#include <sys/random.h>
+
+#include "base/mst_time.h"
+
+
+/* an engine that lives and yet sends nothing to a request for so long */
+#define NGX_HTTP_MISTRAL_SILENCE  600000       /* ms */
+
+
+static ngx_int_t ngx_http_mistral_not_found(ngx_http_request_t *r);
+static ngx_http_mistral_ctx_t *ngx_http_mistral_create_ctx(
+    ngx_http_request_t *r, mst_api_t api);
+static ngx_int_t ngx_http_mistral_create_id(ngx_http_mistral_ctx_t *ctx);
+static ngx_int_t ngx_http_mistral_check_type(ngx_http_request_t *r,
+    mst_api_error_t *e);
+static ngx_table_elt_t *ngx_http_mistral_header_in(ngx_http_request_t *r,
+    const char *name);
+static void ngx_http_mistral_body_handler(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mistral_parse(ngx_http_mistral_ctx_t *ctx);
+static u_char *ngx_http_mistral_gather(ngx_http_request_t *r, size_t *len);
+static ngx_int_t ngx_http_mistral_resolve(ngx_http_mistral_ctx_t *ctx);
+static ngx_int_t ngx_http_mistral_check_state(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_model_t *m);
+static ngx_int_t ngx_http_mistral_check_length(ngx_http_mistral_ctx_t *ctx);
+static ngx_int_t ngx_http_mistral_stop_ids(ngx_http_mistral_ctx_t *ctx);
+static ngx_int_t ngx_http_mistral_place(ngx_http_mistral_ctx_t *ctx);
+static ngx_int_t ngx_http_mistral_send(ngx_http_mistral_ctx_t *ctx);
+static void ngx_http_mistral_timeout(ngx_event_t *ev);
+static void ngx_http_mistral_timed_out(ngx_http_mistral_ctx_t *ctx);
+static void ngx_http_mistral_cleanup(void *data);
+static void ngx_http_mistral_forget_variables(ngx_http_request_t *r);
+static void ngx_http_mistral_free(void *data);
+
+
+ngx_int_t
+ngx_http_mistral_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                     rc;
+    mst_api_t                     api;
+    mst_str_t                     id;
+    const char                   *allow;
+    mst_api_error_t               e;
+    ngx_http_mistral_ctx_t       *ctx;
+    ngx_http_mistral_loc_conf_t  *mlcf;
+
+    api = mst_request_api(mst_str((char *) r->uri.data, r->uri.len), &id);
+
+    if (api == MST_API_UNKNOWN) {
+        return ngx_http_mistral_not_found(r);
+    }
+
+    ctx = ngx_http_mistral_create_ctx(r, api);
+    if (ctx == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    allow = mst_request_allow(api);
+
+    if (!ngx_http_mistral_method_allowed(r, allow)) {
+        return ngx_http_mistral_refuse_method(r, allow);
+    }
+
+    if (api == MST_API_MODELS || api == MST_API_MODEL) {
+        return ngx_http_mistral_models(r, api, &id);
+    }
+
+    ngx_memzero(&e, sizeof(mst_api_error_t));
+
+    if (ngx_http_mistral_check_type(r, &e) != NGX_OK) {
+        return ngx_http_mistral_refuse(r, &e, NULL);
+    }
+
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mistral_module);
+
+    if (mlcf->model && ngx_http_mistral_check_state(ctx, mlcf->model) != NGX_OK)
+    {
+        ctx->aborted = "error";
+        return ngx_http_mistral_refuse(r, &ctx->error, ctx->shed);
+    }
+
+    rc = ngx_http_read_client_request_body(r, ngx_http_mistral_body_handler);
+
+    if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
+        return rc;
+    }
+
+    return NGX_DONE;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_not_found(ngx_http_request_t *r)
+{
+    mst_api_error_t  e;
+
+    ngx_memzero(&e, sizeof(mst_api_error_t));
+    (void) mst_api_error_set(&e, NGX_HTTP_NOT_FOUND, "unknown_url", "",
+                             "There is no API at this URL (%.*s).",
+                             (int) ngx_min(r->uri.len, 200),
+                             (char *) r->uri.data);
+
+    return ngx_http_mistral_refuse(r, &e, NULL);
+}
+
+
+static ngx_http_mistral_ctx_t *
+ngx_http_mistral_create_ctx(ngx_http_request_t *r, mst_api_t api)
+{
+    ngx_pool_cleanup_t      *pcln;
+    ngx_http_cleanup_t      *cln;
+    ngx_http_mistral_ctx_t  *ctx;
+
+    cln = ngx_http_cleanup_add(r, 0);
+    pcln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_mistral_ctx_t));
+
+    if (cln == NULL || pcln == NULL) {
+        return NULL;
+    }
+
+    ctx = pcln->data;
+    ngx_memzero(ctx, sizeof(ngx_http_mistral_ctx_t));
+
+    ctx->request = r;
+    ctx->api = api;
+    ctx->start_ns = mst_time_ns();
+    ctx->timer.handler = ngx_http_mistral_timeout;
+    ctx->timer.data = ctx;
+    ctx->timer.log = r->connection->log;
+
+    mst_buf_init(&ctx->out);
+    mst_buf_init(&ctx->spare);
+    mst_prompt_init(&ctx->prompt);
+
+    /*
+     * Two ends: when the request is closed its calls are cancelled; memory
+     * lives on until the access log is written and the pool destroyed.
+     */
+
+    cln->handler = ngx_http_mistral_cleanup;
+    cln->data = ctx;
+    pcln->handler = ngx_http_mistral_free;
+
+    if (ngx_http_mistral_create_id(ctx) != NGX_OK) {
+        return NULL;
+    }
+
+    ngx_http_set_ctx(r, ctx, ngx_http_mistral_module);
+
+    return ctx;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_create_id(ngx_http_mistral_ctx_t *ctx)
+{
+    u_char    *p;
+    uint64_t   rnd[3];
+
+    if (ctx->api != MST_API_CHAT && ctx->api != MST_API_COMPLETION) {
+        return NGX_OK;
+    }
+
+    if (getrandom(rnd, sizeof(rnd), 0) != sizeof(rnd)) {
+        ngx_log_error(NGX_LOG_ALERT, ctx->request->connection->log, ngx_errno,
+                      "getrandom() failed");
+        return NGX_ERROR;
+    }
+
+    p = ngx_pnalloc(ctx->request->pool, sizeof("chatcmpl-") - 1 + 32);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    ctx->seed = rnd[2];
+    ctx->id.data = p;
+
+    p = ngx_sprintf(p, ctx->api == MST_API_CHAT ? "chatcmpl-" : "cmpl-");
+    p = ngx_hex_dump(p, (u_char *) rnd, 16);
+
+    ctx->id.len = p - ctx->id.data;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_check_type(ngx_http_request_t *r, mst_api_error_t *e)
+{
+    size_t            len;
+    ngx_table_elt_t  *h;
+
+    h = r->headers_in.content_type;
+
+    if (h) {
+        for (len = 0; len < h->value.len; len++) {
+            if (h->value.data[len] == ';' || h->value.data[len] == ' ') {
+                break;
+            }
+        }
+
+        if (len != sizeof("application/json") - 1
+            || ngx_strncasecmp(h->value.data, (u_char *) "application/json",
+                               len)
+               != 0)
+        {
+            (void) mst_api_error_set(e, NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
+                                     "unsupported_media_type", "",
+                                     "Content-Type must be application/json.");
+            return NGX_ERROR;
+        }
+    }
+
+    h = ngx_http_mistral_header_in(r, "content-encoding");
+
+    if (h && (h->value.len != sizeof("identity") - 1
+              || ngx_strncasecmp(h->value.data, (u_char *) "identity",
+                                 h->value.len)
+                 != 0))
+    {
+        (void) mst_api_error_set(e, NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
+                                 "unsupported_media_type", "",
+                                 "Content-Encoding must be identity.");
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_table_elt_t *
+ngx_http_mistral_header_in(ngx_http_request_t *r, const char *name)
+{
+    size_t            len;
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    len = ngx_strlen(name);
+
+    for (part = &r->headers_in.headers.part; part; part = part->next) {
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+            if (h[i].key.len == len
+                && ngx_strncasecmp(h[i].key.data, (u_char *) name, len) == 0)
+            {
+                return &h[i];
+            }
+        }
+    }
+
+    return NULL;
+}
+
+
+static void
+ngx_http_mistral_body_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                rc;
+    ngx_http_mistral_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_mistral_module);
+
+    rc = ngx_http_mistral_parse(ctx);
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_mistral_resolve(ctx);
+    }
+
+    if (rc == NGX_OK
+        && mst_request_check_ids(ctx->body,
+                                 mst_tokenizer_info(ctx->model->tokenizer)
+                                     ->n_vocab,
+                                 &ctx->error)
+           != MST_OK)
+    {
+        rc = NGX_DECLINED;
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_mistral_check_state(ctx, ctx->model);
+    }
+
+    if (rc == NGX_ERROR) {
+        ngx_http_mistral_fail_internal(ctx);
+
+    } else if (rc == NGX_DECLINED) {
+        ngx_http_mistral_fail(ctx);
+
+    } else if (ctx->api == MST_API_DETOKENIZE) {
+        ngx_http_mistral_detokenize(ctx);
+
+    } else {
+        ngx_http_mistral_prompt(ctx);
+    }
+}
+
+
+/* here and below: NGX_DECLINED says that ctx->error is set */
+
+static ngx_int_t
+ngx_http_mistral_parse(ngx_http_mistral_ctx_t *ctx)
+{
+    u_char              *copy;
+    size_t               len;
+    ngx_buf_t           *b;
+    ngx_chain_t         *cl;
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+    cl = r->request_body ? r->request_body->bufs : NULL;
+
+    if (cl && cl->next == NULL && !cl->buf->in_file) {
+        b = cl->buf;
+        ctx->body = mst_request_parse(ctx->api, (char *) b->pos,
+                                      b->last - b->pos, &ctx->error);
+
+    } else {
+        copy = ngx_http_mistral_gather(r, &len);
+        if (copy == NULL) {
+            return NGX_ERROR;
+        }
+
+        ctx->body = mst_request_parse(ctx->api, (char *) copy, len,
+                                      &ctx->error);
+        ngx_free(copy);
+    }
+
+    if (ctx->body == NULL) {
+        return ctx->error.status ? NGX_DECLINED : NGX_ERROR;
+    }
+
+    if (ctx->body->echo && ctx->body->logprobs) {
+        (void) mst_api_error_set(&ctx->error, NGX_HTTP_BAD_REQUEST,
+                                 "unsupported", "logprobs",
+                                 "logprobs together with echo is not "
+                                 "supported.");
+        return NGX_DECLINED;
+    }
+
+    return NGX_OK;
+}
+
+
+/* the buffers stay as they are: a fallback sends them to somebody else */
+
+static u_char *
+ngx_http_mistral_gather(ngx_http_request_t *r, size_t *len)
+{
+    off_t         size;
+    u_char       *p, *copy;
+    ssize_t       n;
+    ngx_buf_t    *b;
+    ngx_chain_t  *cl, *bufs;
+
+    bufs = r->request_body ? r->request_body->bufs : NULL;
+    size = 0;
+
+    for (cl = bufs; cl; cl = cl->next) {
+        size += ngx_buf_size(cl->buf);
+    }
+
+    copy = ngx_alloc((size_t) size + 1, r->connection->log);
+    if (copy == NULL) {
+        return NULL;
+    }
+
+    p = copy;
+
+    for (cl = bufs; cl; cl = cl->next) {
+        b = cl->buf;
+
+        if (!b->in_file) {
+            p = ngx_cpymem(p, b->pos, b->last - b->pos);
+            continue;
+        }
+
+        n = ngx_read_file(b->file, p, (size_t) (b->file_last - b->file_pos),
+                          b->file_pos);
+
+        if (n != (ssize_t) (b->file_last - b->file_pos)) {
+            ngx_free(copy);
+            return NULL;
+        }
+
+        p += n;
+    }
+
+    *len = p - copy;
+
+    return copy;
+}
+
+
+/*
+ * Who answers is the location's choice; what the client may ask for follows
+ * from it.  A variable is looked at only now, so that it may depend on the
+ * body ($mistral_model).
+ */
+
+static ngx_int_t
+ngx_http_mistral_resolve(ngx_http_mistral_ctx_t *ctx)
+{
+    ngx_str_t                      value, name;
+    ngx_uint_t                     known;
+    ngx_http_request_t            *r;
+    ngx_http_mistral_model_t      *m;
+    ngx_http_mistral_loc_conf_t   *mlcf;
+    ngx_http_mistral_main_conf_t  *mmcf;
+
+    r = ctx->request;
+    mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mistral_module);
+    mmcf = ngx_http_get_module_main_conf(r, ngx_http_mistral_module);
+
+    name.len = ctx->body->model.len;
+    name.data = (u_char *) ctx->body->model.data;
+    m = mlcf->model;
+
+    if (m == NULL) {
+        if (ngx_http_complex_value(r, mlcf->pass, &value) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        m = ngx_http_mistral_find_model(mmcf, &value);
+        known = name.len == 0 || ngx_http_mistral_find_model(mmcf, &name);
+
+        if (m == NULL && known) {
+            ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                          "mistral: \"mistral_pass\" evaluates to \"%V\", "
+                          "which is no mistral_model", &value);
+        }
+
+    } else {
+        known = name.len == 0 || ngx_http_mistral_model_has_name(m, &name);
+    }
+
+    if (m == NULL || !known) {
+        if (name.len == 0) {
+            (void) mst_api_error_set(&ctx->error, NGX_HTTP_NOT_FOUND,
+                                     "model_not_found", "model",
+                                     "The request names no model.");
+        } else {
+            (void) mst_api_error_set(&ctx->error, NGX_HTTP_NOT_FOUND,
+                                     "model_not_found", "model",
+                                     "The model \"%.*s\" does not exist.",
+                                     (int) ngx_min(name.len, 128),
+                                     (char *) name.data);
+        }
+
+        return NGX_DECLINED;
+    }
+
+    ctx->model = m;
+    ctx->name = name.len ? name : m->name;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_check_state(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_model_t *m)
+{
+    ngx_http_mistral_state_e  state;
+
+    /* text to tokens and back needs no engine */
+
+    if (ctx->api == MST_API_TOKENIZE || ctx->api == MST_API_DETOKENIZE) {
+        return NGX_OK;
+    }
+
+    state = ngx_http_mistral_link_state(m);
+
+    if (state == NGX_HTTP_MISTRAL_READY) {
+        return NGX_OK;
+    }
+
+    ctx->model = m;
+    ctx->shed = ngx_http_mistral_unavailable(state, &ctx->error);
+
+    ngx_log_error(NGX_LOG_WARN, ctx->request->connection->log, 0,
+                  "mistral: request \"%V\" refused: engine of model \"%V\" "
+                  "is %s", &ctx->id, &m->name,
+                  state == NGX_HTTP_MISTRAL_LOADING ? "loading"
+                  : state == NGX_HTTP_MISTRAL_DRAINING ? "draining" : "down");
+
+    return NGX_DECLINED;
+}
+
+
+/* the prompt's ids are known: ctx->ids */
+
+void
+ngx_http_mistral_submit(ngx_http_mistral_ctx_t *ctx)
+{
+    ngx_int_t                     rc;
+    ngx_http_mistral_loc_conf_t  *mlcf;
+
+    mlcf = ngx_http_get_module_loc_conf(ctx->request, ngx_http_mistral_module);
+
+    rc = ngx_http_mistral_check_length(ctx);
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_mistral_stop_ids(ctx);
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_mistral_choices_init(ctx);
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_mistral_check_state(ctx, ctx->model);
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_mistral_place(ctx);
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_mistral_send(ctx);
+    }
+
+    if (rc == NGX_OK) {
+        ngx_add_timer(&ctx->timer, mlcf->queue_timeout + 1000);
+        rc = ngx_http_mistral_watch(ctx);
+    }
+
+    if (rc == NGX_DECLINED) {
+        ngx_http_mistral_fail(ctx);
+
+    } else if (rc != NGX_OK) {
+        ngx_http_mistral_fail_internal(ctx);
+    }
+
+    /* otherwise the records come: the link calls, or the timer does */
+}
+
+
+static ngx_int_t
+ngx_http_mistral_check_length(ngx_http_mistral_ctx_t *ctx)
+{
+    if (ctx->n_ids == 0) {
+        (void) mst_api_error_set(&ctx->error, NGX_HTTP_BAD_REQUEST,
+                                 "invalid_value", "prompt",
+                                 "The prompt is empty.");
+        return NGX_DECLINED;
+    }
+
+    if (mst_request_limits(ctx->body, ctx->n_ids, ctx->model->context,
+                           &ctx->error)
+        != MST_OK)
+    {
+        return NGX_DECLINED;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_stop_ids(ngx_http_mistral_ctx_t *ctx)
+{
+    size_t                       n;
+    mst_request_t               *body;
+    const mst_tokenizer_info_t  *info;
+
+    body = ctx->body;
+    info = mst_tokenizer_info(ctx->model->tokenizer);
+    n = (body->params.flags & MST_PARAMS_IGNORE_EOS) ? 0 : info->n_stop;
+
+    if (n + body->n_stop_ids > MST_MAX_STOP_IDS) {
+        (void) mst_api_error_set(&ctx->error, NGX_HTTP_BAD_REQUEST,
+                                 "invalid_value", "stop_token_ids",
+                                 "stop_token_ids may have at most %d entries "
+                                 "for this model.",
+                                 (int) (MST_MAX_STOP_IDS - n));
+        return NGX_DECLINED;
+    }
+
+    ngx_memcpy(ctx->stop_ids, info->stop_ids, n * sizeof(uint32_t));
+
+    if (body->n_stop_ids) {
+        ngx_memcpy(ctx->stop_ids + n, body->stop_ids,
+                   body->n_stop_ids * sizeof(uint32_t));
+    }
+
+    ctx->n_stop_ids = (uint32_t) (n + body->n_stop_ids);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_place(ngx_http_mistral_ctx_t *ctx)
+{
+    uint32_t                      i;
+    ngx_int_t                     rc;
+    ngx_http_mistral_loc_conf_t  *mlcf;
+
+    mlcf = ngx_http_get_module_loc_conf(ctx->request, ngx_http_mistral_module);
+    rc = NGX_OK;
+
+    for (i = 0; i < ctx->n_choices && rc == NGX_OK; i++) {
+        rc = ngx_http_mistral_link_place(&ctx->choices[i].call,
+                                         (uint32_t) ctx->n_ids, mlcf->queue);
+    }
+
+    if (rc == NGX_OK) {
+        return NGX_OK;
+    }
+
+    if (rc != NGX_BUSY) {
+        ctx->shed = ngx_http_mistral_unavailable(NGX_HTTP_MISTRAL_DOWN,
+                                                 &ctx->error);
+        return NGX_DECLINED;
+    }
+
+    ctx->shed = "queue_full";
+    (void) mst_api_error_set(&ctx->error, NGX_HTTP_SERVICE_UNAVAILABLE,
+                             "queue_full", "",
+                             "Too many requests are waiting, try again soon.");
+
+    ngx_log_error(NGX_LOG_WARN, ctx->request->connection->log, 0,
+                  "mistral: request \"%V\" refused: queue of model \"%V\" is "
+                  "full, see \"mistral_queue %ui\" and \"max_batch\"",
+                  &ctx->id, &ctx->model->name, mlcf->queue);
+
+    return NGX_DECLINED;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_send(ngx_http_mistral_ctx_t *ctx)
+{
+    uint32_t                      i;
+    ngx_int_t                     rc;
+    mst_rec_submit_t              s;
+    ngx_http_mistral_loc_conf_t  *mlcf;
+
+    mlcf = ngx_http_get_module_loc_conf(ctx->request, ngx_http_mistral_module);
+
+    ngx_memzero(&s, sizeof(mst_rec_submit_t));
+
+    s.params = ctx->body->params;
+    s.deadline_ns = mst_time_ns() + mlcf->queue_timeout * MST_MS;
+    s.no_wait = mlcf->queue == 0;
+    s.n_prompt = (uint32_t) ctx->n_ids;
+    s.n_stop = ctx->n_stop_ids;
+    s.n_bias = (uint32_t) ctx->body->n_bias;
+
+    if (ctx->body->logprobs) {
+        s.params.flags |= MST_PARAMS_LOGPROBS;
+    }
+
+    if (!ctx->body->has_seed) {
+        s.params.seed = ctx->seed;
+    }
+
+    rc = NGX_OK;
+
+    for (i = 0; i < ctx->n_choices && rc == NGX_OK; i++) {
+        rc = ngx_http_mistral_link_submit(&ctx->choices[i].call, &s, ctx->ids,
+                                          ctx->stop_ids, ctx->body->bias);
+        s.params.seed++;
+    }
+
+    /* the engine has its copy; long prompts should not wait in our memory */
+
+    mst_encode_destroy(ctx->encode);
+    ctx->encode = NULL;
+    ctx->ids = NULL;
+    mst_prompt_fini(&ctx->prompt);
+
+    if (rc == NGX_OK) {
+        return NGX_OK;
+    }
+
+    if (rc != NGX_BUSY) {
+        ctx->shed = ngx_http_mistral_unavailable(NGX_HTTP_MISTRAL_DOWN,
+                                                 &ctx->error);
+        return NGX_DECLINED;
+    }
+
+    ctx->shed = "queue_full";
+    (void) mst_api_error_set(&ctx->error, NGX_HTTP_SERVICE_UNAVAILABLE,
+                             "queue_full", "",
+                             "Too many requests are being handed over, try "
+                             "again soon.");
+
+    ngx_log_error(NGX_LOG_WARN, ctx->request->connection->log, 0,
+                  "mistral: request \"%V\" refused: this worker's ring to "
+                  "the engine of model \"%V\" is full",
+                  &ctx->id, &ctx->model->name);
+
+    return NGX_DECLINED;
+}
+
+
+/* each record starts the time anew: the engine is alive and means us */
+
+void
+ngx_http_mistral_keep_waiting(ngx_http_mistral_ctx_t *ctx)
+{
+    if (ctx->n_done == ctx->n_choices) {
+        if (ctx->timer.timer_set) {
+            ngx_del_timer(&ctx->timer);
+        }
+
+        return;
+    }
+
+    ngx_add_timer(&ctx->timer, NGX_HTTP_MISTRAL_SILENCE);
+}
+
+
+/*
+ * Before ADMIT the engine itself refuses at the deadline; this is for an
+ * engine that is in a long step just then.
+ */
+
+static void
+ngx_http_mistral_timeout(ngx_event_t *ev)
+{
+    ngx_connection_t        *c;
+    ngx_http_mistral_ctx_t  *ctx;
+
+    ctx = ev->data;
+    c = ctx->request->connection;
+
+    ngx_http_set_log_request(c->log, ctx->request);
+
+    ngx_http_mistral_timed_out(ctx);
+    ngx_http_mistral_fail(ctx);
+    ngx_http_run_posted_requests(c);
+}
+
+
+static void
+ngx_http_mistral_timed_out(ngx_http_mistral_ctx_t *ctx)
+{
+    if (ctx->admitted) {
+        ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log,
+                      NGX_ETIMEDOUT, "mistral: request \"%V\": engine of "
+                      "model \"%V\" is silent", &ctx->id, &ctx->model->name);
+
+        ctx->shed = ngx_http_mistral_unavailable(NGX_HTTP_MISTRAL_DOWN,
+                                                 &ctx->error);
+        return;
+    }
+
+    ctx->shed = "deadline";
+    (void) mst_api_error_set(&ctx->error, NGX_HTTP_SERVICE_UNAVAILABLE,
+                             "deadline", "",
+                             "The request waited too long for its start, try "
+                             "again soon.");
+
+    ngx_log_error(NGX_LOG_WARN, ctx->request->connection->log, 0,
+                  "mistral: request \"%V\" refused: waited too long for model "
+                  "\"%V\", see \"mistral_queue ... timeout=\"",
+                  &ctx->id, &ctx->model->name);
+}
+
+
+void
+ngx_http_mistral_release(ngx_http_mistral_ctx_t *ctx)
+{
+    uint32_t  i;
+
+    if (ctx->encoding) {
+        ctx->encoding = 0;
+        ngx_queue_remove(&ctx->queue);
+    }
+
+    if (ctx->timer.timer_set) {
+        ngx_del_timer(&ctx->timer);
+    }
+
+    for (i = 0; i < ctx->n_choices; i++) {
+        ngx_http_mistral_link_end(&ctx->choices[i].call);
+    }
+}
+
+
+/* the request is closed: by its end, by an error, or since its client left */
+
+static void
+ngx_http_mistral_cleanup(void *data)
+{
+    ngx_http_mistral_ctx_t  *ctx;
+
+    ctx = data;
+
+    if (ctx->n_done < ctx->n_choices && ctx->aborted == NULL) {
+        ctx->aborted = "abort";
+    }
+
+    ngx_http_mistral_release(ctx);
+    ngx_http_mistral_forget_variables(ctx->request);
+}
+
+
+/*
+ * The access log comes next, and takes values that were computed before,
+ * by an add_header for one, as they are.
+ */
+
+static void
+ngx_http_mistral_forget_variables(ngx_http_request_t *r)
+{
+    ngx_uint_t                  i;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    cmcf = ngx_http_get_module_main_conf(r, ngx_http_core_module);
+
+    for (i = 0; i < cmcf->variables.nelts; i++) {
+        if (r->variables[i].no_cacheable) {
+            r->variables[i].valid = 0;
+            r->variables[i].not_found = 0;
+        }
+    }
+}
+
+
+static void
+ngx_http_mistral_free(void *data)
+{
+    ngx_http_mistral_ctx_t  *ctx;
+
+    ctx = data;
+
+    ngx_http_mistral_choices_fini(ctx);
+    mst_encode_destroy(ctx->encode);
+    mst_prompt_fini(&ctx->prompt);
+    mst_request_destroy(ctx->body);
+    mst_buf_fini(&ctx->out);
+    mst_buf_fini(&ctx->spare);
+}
+
+
+/*
+ * An internal redirect (error_page) clears the contexts of a request.  The
+ * pool still knows ours, as realip finds its own; the newest comes first.
+ */
+
+ngx_http_mistral_ctx_t *
+ngx_http_mistral_get_ctx(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t      *cln;
+    ngx_http_mistral_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_mistral_module);
+
+    if (ctx || !(r->internal || r->filter_finalize)) {
+        return ctx;
+    }
+
+    for (cln = r->pool->cleanup; cln; cln = cln->next) {
+        if (cln->handler == ngx_http_mistral_free) {
+            ctx = cln->data;
+
+            if (ctx->request == r) {
+                return ctx;
+            }
+        }
+    }
+
+    return NULL;
+}

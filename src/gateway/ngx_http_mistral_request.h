@@ -1,0 +1,169 @@
+
+/*
+ * One request on its way through a worker: what request.c, prompt.c,
+ * response.c, output.c, error.c, status.c and variables.c share.
+ *
+ *   request.c   checks, body, model, queue places, SUBMIT
+ *   prompt.c    messages or text to ids, in slices; /tokenize, /detokenize
+ *   response.c  records of the calls to text, chunks and the end
+ *   output.c    what is sent: gathered, bounded, watched
+ *
+ * The context lives in the request's pool; what it holds outside of the pool
+ * is freed with the pool, after the access log was written.
+ */
+
+#ifndef NGX_HTTP_MISTRAL_REQUEST_H
+#define NGX_HTTP_MISTRAL_REQUEST_H
+
+#include "gateway/ngx_http_mistral.h"
+#include "text/mst_detok.h"
+#include "text/mst_prompt.h"
+#include "text/mst_stop.h"
+
+
+typedef struct ngx_http_mistral_ctx_s     ngx_http_mistral_ctx_t;
+typedef struct ngx_http_mistral_choice_s  ngx_http_mistral_choice_t;
+
+
+/* one of the "n" answers to a request */
+struct ngx_http_mistral_choice_s {
+    ngx_http_mistral_call_t      call;
+    ngx_http_mistral_ctx_t      *ctx;
+    uint32_t                     index;
+
+    uint32_t                     tokens;       /* received */
+    mst_detok_t                  detok;
+    mst_stop_t                  *stop;         /* NULL: no stop strings */
+    mst_buf_t                    piece;        /* text of one token */
+    mst_buf_t                    text;         /* a stream's: not yet in a
+                                                  chunk; else the whole */
+    mst_reply_logprobs_t         logprobs;     /* as text */
+    size_t                       offset;       /* code points so far */
+
+    mst_usage_t                  usage;        /* at DONE */
+    const char                  *reason;       /* finish_reason */
+
+    unsigned                     started:1;    /* had its first record */
+    unsigned                     stopped:1;    /* a stop string matched */
+    unsigned                     done:1;
+};
+
+
+struct ngx_http_mistral_ctx_s {
+    ngx_http_request_t          *request;
+    ngx_http_mistral_model_t    *model;        /* who answers; NULL: not known
+                                                  yet */
+    mst_api_t                    api;
+    ngx_str_t                    id;           /* "chatcmpl-..." */
+    ngx_str_t                    name;         /* the client's name of the
+                                                  model, or the block's */
+    uint64_t                     seed;         /* where the client has none */
+
+    mst_request_t               *body;         /* NULL: not parsed yet */
+    mst_prompt_t                 prompt;
+    mst_encode_t                *encode;
+    ngx_queue_t                  queue;        /* of those that encode */
+    const uint32_t              *ids;          /* [n_ids] of the prompt */
+    size_t                       n_ids;
+    uint32_t                     stop_ids[MST_MAX_STOP_IDS];
+    uint32_t                     n_stop_ids;
+
+    ngx_http_mistral_choice_t   *choices;      /* [n_choices] */
+    uint32_t                     n_choices;
+    uint32_t                     n_done;
+    uint32_t                     cached;       /* of the first ADMIT */
+
+    ngx_event_t                  timer;        /* set while anything is
+                                                  awaited: a worker that shuts
+                                                  down waits for timers */
+
+    mst_reply_t                  reply;
+    mst_buf_t                    out;          /* gathered, not yet sent */
+    mst_buf_t                    spare;        /* memory of the busy buffer */
+    ngx_chain_t                 *free;
+    ngx_chain_t                 *busy;
+
+    mst_api_error_t              error;        /* status 0: none */
+    const char                  *shed;         /* $mistral_shed_reason */
+    const char                  *aborted;      /* "error", "abort" */
+
+    uint64_t                     start_ns;     /* the handler was entered */
+    uint64_t                     first_ns;     /* first token */
+
+    unsigned                     encoding:1;   /* in the queue */
+    unsigned                     watched:1;    /* client's end is noticed */
+    unsigned                     admitted:1;
+    unsigned                     header_sent:1;
+    unsigned                     last:1;       /* all of it is in "out" */
+    unsigned                     closing:1;    /* the error event is */
+};
+
+
+/* request.c */
+void ngx_http_mistral_submit(ngx_http_mistral_ctx_t *ctx);
+
+void ngx_http_mistral_keep_waiting(ngx_http_mistral_ctx_t *ctx);
+
+/* no status is sent by it: calls, timer and encoder end */
+void ngx_http_mistral_release(ngx_http_mistral_ctx_t *ctx);
+
+/* the context, after an internal redirect too; NULL: there is none */
+ngx_http_mistral_ctx_t *ngx_http_mistral_get_ctx(ngx_http_request_t *r);
+
+/* link.c: CANCEL, but the records up to DONE still come */
+void ngx_http_mistral_link_cancel(ngx_http_mistral_call_t *call);
+
+/* prompt.c */
+void ngx_http_mistral_prompt(ngx_http_mistral_ctx_t *ctx);
+void ngx_http_mistral_detokenize(ngx_http_mistral_ctx_t *ctx);
+
+/* response.c */
+ngx_int_t ngx_http_mistral_choices_init(ngx_http_mistral_ctx_t *ctx);
+void ngx_http_mistral_choices_fini(ngx_http_mistral_ctx_t *ctx);
+void ngx_http_mistral_usage(ngx_http_mistral_ctx_t *ctx, mst_usage_t *u);
+
+/* output.c */
+ngx_int_t ngx_http_mistral_watch(ngx_http_mistral_ctx_t *ctx);
+
+/* these may finalize the request: the context may be gone afterwards */
+void ngx_http_mistral_advance(ngx_http_mistral_ctx_t *ctx);
+void ngx_http_mistral_finish(ngx_http_mistral_ctx_t *ctx, ngx_int_t rc);
+
+/*
+ * error.c.  A status that an error_page of the location takes over is
+ * returned as it is, before anything was sent; else the OpenAI body is.  For
+ * the content handler to return, or for ngx_http_finalize_request().
+ */
+ngx_int_t ngx_http_mistral_refuse(ngx_http_request_t *r,
+    const mst_api_error_t *e, const char *shed);
+
+/* refuses ctx->error, whenever it comes, and finalizes the request: the
+   context may be gone afterwards */
+void ngx_http_mistral_fail(ngx_http_mistral_ctx_t *ctx);
+void ngx_http_mistral_fail_internal(ngx_http_mistral_ctx_t *ctx);
+
+/* 503 in "e" for a state other than READY; returns the shed reason */
+const char *ngx_http_mistral_unavailable(ngx_http_mistral_state_e state,
+    mst_api_error_t *e);
+
+/* takes the memory of "body" over and sends it all */
+ngx_int_t ngx_http_mistral_send_json(ngx_http_request_t *r,
+    ngx_uint_t status, mst_buf_t *body);
+ngx_int_t ngx_http_mistral_add_header(ngx_http_request_t *r,
+    const char *name, ngx_str_t *value);
+
+/* allow: "POST" or "GET, HEAD" */
+ngx_uint_t ngx_http_mistral_method_allowed(ngx_http_request_t *r,
+    const char *allow);
+ngx_int_t ngx_http_mistral_refuse_method(ngx_http_request_t *r,
+    const char *allow);
+
+/* text of a client or an engine for a log line: no control characters */
+void ngx_http_mistral_log_text(char *dst, size_t size, const char *src);
+
+/* status.c */
+ngx_int_t ngx_http_mistral_models(ngx_http_request_t *r, mst_api_t api,
+    mst_str_t *id);
+
+
+#endif /* NGX_HTTP_MISTRAL_REQUEST_H */
