@@ -126,6 +126,7 @@ ngx_http_mistral_end_stream(ngx_http_mistral_ctx_t *ctx)
 static void
 ngx_http_mistral_stream(ngx_http_mistral_ctx_t *ctx)
 {
+    size_t               pending;
     ngx_int_t            rc;
     ngx_http_request_t  *r;
 
@@ -164,10 +165,12 @@ ngx_http_mistral_stream(ngx_http_mistral_ctx_t *ctx)
         return;
     }
 
-    if (ctx->out.len > NGX_HTTP_MISTRAL_MAX_PENDING) {
+    pending = ngx_http_mistral_pending(ctx);
+
+    if (pending > NGX_HTTP_MISTRAL_MAX_PENDING) {
         ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
                       "mistral: request \"%V\": client is too slow, %uz bytes "
-                      "are waiting for it", &ctx->id, ctx->out.len);
+                      "are waiting for it", &ctx->id, pending);
 
         r->connection->timedout = 1;
         ctx->aborted = "abort";
@@ -246,6 +249,10 @@ ngx_http_mistral_flush(ngx_http_mistral_ctx_t *ctx)
         out = NULL;
         ngx_chain_update_chains(r->pool, &ctx->free, &ctx->busy, &out,
                                 (ngx_buf_tag_t) &ngx_http_mistral_module);
+    }
+
+    if (ctx->busy == NULL && ngx_http_mistral_chunks(ctx) != MST_OK) {
+        return NGX_ERROR;
     }
 
     if (ctx->busy == NULL && ctx->out.len

@@ -120,6 +120,8 @@ void ngx_http_mistral_detokenize(ngx_http_mistral_ctx_t *ctx);
 /* response.c */
 ngx_int_t ngx_http_mistral_choices_init(ngx_http_mistral_ctx_t *ctx);
 void ngx_http_mistral_choices_fini(ngx_http_mistral_ctx_t *ctx);
+int ngx_http_mistral_chunks(ngx_http_mistral_ctx_t *ctx);
+size_t ngx_http_mistral_pending(ngx_http_mistral_ctx_t *ctx);
 void ngx_http_mistral_usage(ngx_http_mistral_ctx_t *ctx, mst_usage_t *u);
 
 /* output.c */

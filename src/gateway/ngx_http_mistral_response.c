@@ -11,6 +11,9 @@
 #include "base/mst_time.h"
 
 
+#define NGX_HTTP_MISTRAL_BEHIND  65536         /* bytes of unsent chunks */
+
+
 static ngx_int_t ngx_http_mistral_choice_init(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_choice_t *choice);
 static ngx_int_t ngx_http_mistral_echo(ngx_http_mistral_choice_t *choice);
@@ -367,7 +370,15 @@ ngx_http_mistral_tokens(ngx_http_mistral_choice_t *choice,
         }
     }
 
-    return choice->text.len ? ngx_http_mistral_chunk(choice) : MST_OK;
+    /* a client that is behind gets larger chunks instead of more of them */
+
+    if (choice->text.len == 0
+        || (ctx->busy && ctx->out.len > NGX_HTTP_MISTRAL_BEHIND))
+    {
+        return MST_OK;
+    }
+
+    return ngx_http_mistral_chunk(choice);
 }
 
 
@@ -603,6 +614,52 @@ ngx_http_mistral_chunk(ngx_http_mistral_choice_t *choice)
     mst_reply_logprobs_reset(&choice->logprobs);
 
     return rc;
+}
+
+
+/* the client reads again: all text that waited */
+
+int
+ngx_http_mistral_chunks(ngx_http_mistral_ctx_t *ctx)
+{
+    uint32_t  i;
+
+    for (i = 0; i < ctx->n_choices; i++) {
+        if (ctx->choices[i].text.len && !ctx->choices[i].done
+            && ctx->choices[i].started
+            && ngx_http_mistral_chunk(&ctx->choices[i]) != MST_OK)
+        {
+            return MST_ERROR;
+        }
+    }
+
+    return MST_OK;
+}
+
+
+/* bytes that a stream holds for its client */
+
+size_t
+ngx_http_mistral_pending(ngx_http_mistral_ctx_t *ctx)
+{
+    size_t                      n;
+    uint32_t                    i;
+    ngx_http_mistral_choice_t  *choice;
+
+    n = ctx->out.len;
+
+    for (i = 0; i < ctx->n_choices; i++) {
+        choice = &ctx->choices[i];
+
+        if (!choice->started) {
+            continue;
+        }
+
+        n += choice->text.len + choice->logprobs.a.len + choice->logprobs.b.len
+             + choice->logprobs.c.len + choice->logprobs.d.len;
+    }
+
+    return n;
 }
 
 
