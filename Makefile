@@ -82,7 +82,7 @@ NGINX_SRC ?= /usr/share/nginx/src
 NGX_BUILD  = $(abspath $(BUILD))/nginx
 NGX_SAN    = $(if $(SAN),-fsanitize=address$(comma)undefined \
              -fno-omit-frame-pointer)
-NGX_CC_OPT = -std=gnu11 -fvisibility=hidden -fno-strict-aliasing $(CFLAGS) \
+NGX_CC_OPT = -std=gnu11 -fno-strict-aliasing $(CFLAGS) \
              -Wmissing-prototypes $(NGX_SAN)
 GATEWAY    = ngx_http_mistral_module.c $(sort $(wildcard src/gateway/*.c))
 HEADERS    = $(sort $(wildcard src/*/*.h))

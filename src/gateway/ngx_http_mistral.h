@@ -3,8 +3,11 @@
  * The gateway half: nginx types live here and in the module file only.
  *
  *   conf.c      directives to structs, everything checked at nginx -t
- *   engine.c    the master's side of an engine: probe, create, start, adopt
+ *   model.c     the mistral_model block; load.c opens what it names
+ *   engine.c    the master's side of an engine: create, adopt, hand over
+ *   spawn.c     runs the program: probe, start
  *   link.c      a worker's side: slot, rings, wake-ups, calls in flight
+ *   log.c       the engine's log lines to the error log
  *   request.c   content handler: body to call
  *   response.c  records of a call to SSE or JSON
  *   error.c     refusals in the OpenAI form
@@ -64,7 +67,8 @@ typedef struct {
                                                   of the configuration */
     ngx_str_t                   program;       /* resolved, NUL-terminated */
     ngx_shm_zone_t             *zone;          /* carries engines from cycle
-                                                  to cycle */
+                                                  to cycle; NULL: no model */
+    ngx_cycle_t                *cycle;         /* of this configuration */
 } ngx_http_mistral_main_conf_t;
 
 
@@ -75,6 +79,12 @@ typedef struct {
     ngx_msec_t                  queue_timeout;
     ngx_uint_t                  health;        /* 0 | LIVE | READY */
     ngx_uint_t                  status;        /* 0 | JSON */
+
+    /* conf.c's own */
+    ngx_http_handler_pt         handler;       /* NULL: not our location */
+    ngx_str_t                   pass_name;     /* until the merge finds it */
+    u_char                     *file_name;     /* of the directive */
+    ngx_uint_t                  line;
 } ngx_http_mistral_loc_conf_t;
 
 #define NGX_HTTP_MISTRAL_HEALTH_LIVE   1
@@ -132,8 +142,6 @@ void *ngx_http_mistral_create_main_conf(ngx_conf_t *cf);
 char *ngx_http_mistral_init_main_conf(ngx_conf_t *cf, void *conf);
 void *ngx_http_mistral_create_loc_conf(ngx_conf_t *cf);
 char *ngx_http_mistral_merge_loc_conf(ngx_conf_t *cf, void *p, void *c);
-char *ngx_http_mistral_model_block(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
 char *ngx_http_mistral_program(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_mistral_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
@@ -147,8 +155,12 @@ ngx_http_mistral_model_t *ngx_http_mistral_find_model(
 ngx_uint_t ngx_http_mistral_model_has_name(ngx_http_mistral_model_t *m,
     ngx_str_t *name);
 
+/* model.c */
+char *ngx_http_mistral_model_block(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
 /* engine.c: the module's hooks */
-ngx_int_t ngx_http_mistral_init_zone(ngx_shm_zone_t *zone, void *data);
+ngx_int_t ngx_http_mistral_init_zone(ngx_shm_zone_t *zone, void *old);
 ngx_int_t ngx_http_mistral_init_module(ngx_cycle_t *cycle);
 
 /* link.c: the module's hooks, then for request.c and response.c */

@@ -1,0 +1,78 @@
+
+/*
+ * What the files of the gateway's life-cycle half share, and request.c and
+ * its like need not see.
+ */
+
+#ifndef NGX_HTTP_MISTRAL_ENGINE_H
+#define NGX_HTTP_MISTRAL_ENGINE_H
+
+#include "gateway/ngx_http_mistral.h"
+
+
+/* mst_kv_type_t's number: the gateway does not see the model room */
+#define NGX_HTTP_MISTRAL_KV_F32   0
+#define NGX_HTTP_MISTRAL_KV_AUTO  ((uint32_t) -1)
+
+/* what a new binary (USR2) finds its engines by */
+#define NGX_HTTP_MISTRAL_ENV      "NGX_MISTRAL"
+
+
+/*
+ * An engine of this host, as the master and its workers hold it: the segment
+ * and the nginx ends of the descriptors.  In the heap, not in a cycle's pool:
+ * several cycles may share it.  The descriptors are open over exec in the
+ * master, for USR2, and close-on-exec in the workers.
+ */
+
+struct ngx_http_mistral_engine_s {
+    ngx_uint_t   refs;                         /* cycles of this master */
+    uint64_t     hash;                         /* identity, D2 */
+    ngx_str_t    name;                         /* of the block; own copy */
+    mst_map_t    map;
+    int          memfd;
+    int          life_w;                       /* closed everywhere = end */
+    int          alive_r;                      /* EOF = supervisor is gone */
+    int          log_r;                        /* workers read */
+    int          log_w;                        /* for a new supervisor */
+    int          wake;                         /* eventfd of the engine */
+    ngx_uint_t   n_slots;
+    int         *slots;                        /* [n_slots] eventfds */
+    void        *link;                         /* of this worker, link.c */
+};
+
+
+/* load.c */
+ngx_http_mistral_model_t *ngx_http_mistral_model_create(ngx_conf_t *cf,
+    ngx_str_t *name);
+ngx_int_t ngx_http_mistral_model_load(ngx_conf_t *cf,
+    ngx_http_mistral_model_t *m);
+void ngx_http_mistral_model_close_files(ngx_http_mistral_model_t *m);
+
+/* spawn.c: both log one sentence at "level" when they fail */
+ngx_int_t ngx_http_mistral_probe(ngx_cycle_t *cycle, ngx_str_t *program);
+ngx_int_t ngx_http_mistral_spawn(ngx_cycle_t *cycle,
+    ngx_http_mistral_model_t *m, ngx_http_mistral_engine_t *e);
+
+/* inherit.c: engines of the old binary; every call in the master */
+ngx_uint_t ngx_http_mistral_inheritable(uint64_t hash);
+ngx_http_mistral_engine_t *ngx_http_mistral_inherit(ngx_cycle_t *cycle,
+    ngx_http_mistral_model_t *m);
+void ngx_http_mistral_inherit_end(ngx_cycle_t *cycle);
+ngx_int_t ngx_http_mistral_export(ngx_cycle_t *cycle,
+    ngx_http_mistral_main_conf_t *mmcf);
+
+/* engine.c */
+ngx_http_mistral_engine_t *ngx_http_mistral_engine_alloc(ngx_str_t *name,
+    ngx_uint_t n_slots, ngx_log_t *log);
+void ngx_http_mistral_engine_free(ngx_http_mistral_engine_t *e);
+
+/* link.c: without a master a reload renews the links of the same process */
+void ngx_http_mistral_link_renew(ngx_cycle_t *cycle);
+
+/* log.c: the read end of the engine's log pipe */
+ngx_connection_t *ngx_http_mistral_log_watch(ngx_cycle_t *cycle,
+    ngx_http_mistral_engine_t *e);
+
+
+#endif /* NGX_HTTP_MISTRAL_ENGINE_H */

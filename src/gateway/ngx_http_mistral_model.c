@@ -1,0 +1,605 @@
+
+/*
+ * The mistral_model block: its lines to a mst_setup_t.  Master, configuration
+ * phase.  What the lines name is opened in ngx_http_mistral_load.c, uid, gid
+ * and the hash follow in ngx_http_mistral_engine.c, because "user" may stand
+ * behind the http block.
+ *
+ * A value that another build may run is refused with a sentence of its own,
+ * so that nobody hunts for a spelling mistake.
+ */
+
+#include "gateway/ngx_http_mistral.h"
+#include "gateway/ngx_http_mistral_engine.h"
+
+
+#define NGX_HTTP_MISTRAL_NAME_MAX      255
+#define NGX_HTTP_MISTRAL_THREADS_MAX   1024
+#define NGX_HTTP_MISTRAL_CONTEXT_MAX   1048576
+#define NGX_HTTP_MISTRAL_BATCH_MAX     16384
+#define NGX_HTTP_MISTRAL_CHUNK_MAX     1048576
+
+#define NGX_HTTP_MISTRAL_TIMEOUT       10000
+
+
+typedef struct {
+    ngx_http_mistral_model_t      *model;
+    ngx_http_mistral_main_conf_t  *mmcf;
+    uint32_t                       seen;       /* bit per parameter */
+} ngx_http_mistral_block_t;
+
+
+typedef struct {
+    const char   *name;
+    ngx_uint_t    min;                         /* values */
+    ngx_uint_t    max;
+    char       *(*set)(ngx_conf_t *cf, ngx_http_mistral_block_t *b);
+} ngx_http_mistral_param_t;
+
+
+static char *ngx_http_mistral_model_line(ngx_conf_t *cf,
+    ngx_command_t *dummy, void *conf);
+static char *ngx_http_mistral_model_path(ngx_conf_t *cf,
+    ngx_http_mistral_block_t *b);
+static char *ngx_http_mistral_model_device(ngx_conf_t *cf,
+    ngx_http_mistral_block_t *b);
+static char *ngx_http_mistral_model_dtype(ngx_conf_t *cf,
+    ngx_http_mistral_block_t *b);
+static char *ngx_http_mistral_model_kv_cache(ngx_conf_t *cf,
+    ngx_http_mistral_block_t *b);
+static char *ngx_http_mistral_model_context(ngx_conf_t *cf,
+    ngx_http_mistral_block_t *b);
+static char *ngx_http_mistral_model_max_batch(ngx_conf_t *cf,
+    ngx_http_mistral_block_t *b);
+static char *ngx_http_mistral_model_prefill_chunk(ngx_conf_t *cf,
+    ngx_http_mistral_block_t *b);
+static char *ngx_http_mistral_model_alias(ngx_conf_t *cf,
+    ngx_http_mistral_block_t *b);
+static char *ngx_http_mistral_model_reload(ngx_conf_t *cf,
+    ngx_http_mistral_block_t *b);
+static char *ngx_http_mistral_model_engine_timeout(ngx_conf_t *cf,
+    ngx_http_mistral_block_t *b);
+static char *ngx_http_mistral_model_number(ngx_conf_t *cf, ngx_str_t *value,
+    uint32_t max, uint32_t *number);
+static ngx_int_t ngx_http_mistral_model_name_ok(ngx_conf_t *cf,
+    ngx_str_t *name, size_t max);
+static char *ngx_http_mistral_model_unsupported(ngx_conf_t *cf);
+static char *ngx_http_mistral_model_invalid(ngx_conf_t *cf,
+    ngx_str_t *value);
+
+
+static ngx_http_mistral_param_t  ngx_http_mistral_params[] = {
+    { "path", 1, 1, ngx_http_mistral_model_path },
+    { "device", 1, 2, ngx_http_mistral_model_device },
+    { "dtype", 1, 1, ngx_http_mistral_model_dtype },
+    { "kv_cache", 1, 2, ngx_http_mistral_model_kv_cache },
+    { "context", 1, 1, ngx_http_mistral_model_context },
+    { "max_batch", 1, 1, ngx_http_mistral_model_max_batch },
+    { "prefill_chunk", 1, 1, ngx_http_mistral_model_prefill_chunk },
+    { "alias", 1, 64, ngx_http_mistral_model_alias },
+    { "reload", 1, 1, ngx_http_mistral_model_reload },
+    { "engine_timeout", 1, 1, ngx_http_mistral_model_engine_timeout },
+    { NULL, 0, 0, NULL }
+};
+
+
+char *
+ngx_http_mistral_model_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mistral_main_conf_t *mmcf = conf;
+
+    char                       *rv;
+    ngx_str_t                  *value;
+    ngx_conf_t                  save;
+    ngx_http_mistral_block_t    b;
+    ngx_http_mistral_model_t   *m, **mp;
+
+    value = cf->args->elts;
+
+    if (ngx_http_mistral_model_name_ok(cf, &value[1],
+                                       sizeof(m->setup->name) - 1)
+        != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_http_mistral_find_model(mmcf, &value[1]) != NULL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "duplicate mistral_model name \"%V\"", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    m = ngx_http_mistral_model_create(cf, &value[1]);
+    if (m == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    m->engine_timeout = NGX_HTTP_MISTRAL_TIMEOUT;
+
+    b.model = m;
+    b.mmcf = mmcf;
+    b.seen = 0;
+
+    save = *cf;
+    cf->handler = ngx_http_mistral_model_line;
+    cf->handler_conf = (void *) &b;
+
+    rv = ngx_conf_parse(cf, NULL);
+
+    *cf = save;
+
+    if (rv != NGX_CONF_OK) {
+        return rv;
+    }
+
+    if (m->setup->path[0] == '\0') {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "no \"path\" is given in mistral_model \"%V\"",
+                           &m->name);
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_http_mistral_model_load(cf, m) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    mp = ngx_array_push(&mmcf->models);
+    if (mp == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    *mp = m;
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_mistral_model_line(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
+{
+    ngx_http_mistral_block_t *b = conf;
+
+    ngx_str_t                 *value;
+    ngx_uint_t                 i, n;
+    ngx_http_mistral_param_t  *param;
+
+    value = cf->args->elts;
+    n = cf->args->nelts - 1;
+
+    if (ngx_strcmp(value[0].data, "include") == 0 && n == 1) {
+        return ngx_conf_include(cf, dummy, conf);
+    }
+
+    param = ngx_http_mistral_params;
+
+    for (i = 0; param[i].name != NULL; i++) {
+
+        if (ngx_strcmp(value[0].data, param[i].name) != 0) {
+            continue;
+        }
+
+        if (n < param[i].min || n > param[i].max) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid number of arguments in \"%V\" "
+                               "directive", &value[0]);
+            return NGX_CONF_ERROR;
+        }
+
+        if (b->seen & (1u << i)) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"%V\" directive is duplicate", &value[0]);
+            return NGX_CONF_ERROR;
+        }
+
+        b->seen |= 1u << i;
+
+        return param[i].set(cf, b);
+    }
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "unknown directive \"%V\" in mistral_model \"%V\"",
+                       &value[0], &b->model->name);
+
+    return NGX_CONF_ERROR;
+}
+
+
+static char *
+ngx_http_mistral_model_path(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
+{
+    ngx_str_t  *value, path;
+
+    value = cf->args->elts;
+    path = value[1];
+
+    if (path.len == 0) {
+        return ngx_http_mistral_model_invalid(cf, &path);
+    }
+
+    if (ngx_strncmp(path.data, "null:", 5) != 0
+        && ngx_conf_full_name(cf->cycle, &path, 0) != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    if (path.len >= MST_SETUP_PATH) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "path \"%V\" is longer than %d bytes",
+                           &path, MST_SETUP_PATH - 1);
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_memcpy(b->model->setup->path, path.data, path.len);
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_mistral_model_device(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
+{
+    ngx_str_t    *value, s;
+    mst_setup_t  *setup;
+
+    value = cf->args->elts;
+    setup = b->model->setup;
+
+    if (ngx_strncmp(value[1].data, "cuda", 4) == 0
+        && (value[1].data[4] == '\0' || value[1].data[4] == ':'))
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "device \"%V\" needs libmst_cuda.so beside the "
+                           "engine program, which this build does not have",
+                           &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_strcmp(value[1].data, "auto") != 0
+        && ngx_strcmp(value[1].data, "cpu") != 0)
+    {
+        return ngx_http_mistral_model_invalid(cf, &value[1]);
+    }
+
+    ngx_memcpy(setup->device, value[1].data, value[1].len + 1);
+
+    if (cf->args->nelts == 2) {
+        return NGX_CONF_OK;
+    }
+
+    if (ngx_strncmp(value[2].data, "threads=", 8) != 0
+        || ngx_strcmp(value[1].data, "cpu") != 0)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
+                           &value[2]);
+        return NGX_CONF_ERROR;
+    }
+
+    s.data = value[2].data + 8;
+    s.len = value[2].len - 8;
+
+    return ngx_http_mistral_model_number(cf, &s,
+                                         NGX_HTTP_MISTRAL_THREADS_MAX,
+                                         &setup->threads);
+}
+
+
+static char *
+ngx_http_mistral_model_dtype(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
+{
+    ngx_str_t          *value;
+    ngx_uint_t          i;
+
+    static const char  *others[] = { "f32", "f16", "fp16", "bf16", "fp8",
+                                     "int8", "int4", "fp4", NULL };
+
+    value = cf->args->elts;
+
+    if (ngx_strcmp(value[1].data, "auto") == 0) {
+        ngx_memcpy(b->model->setup->dtype, "auto", sizeof("auto"));
+        return NGX_CONF_OK;
+    }
+
+    for (i = 0; others[i] != NULL; i++) {
+        if (ngx_strcmp(value[1].data, others[i]) == 0) {
+            return ngx_http_mistral_model_unsupported(cf);
+        }
+    }
+
+    return ngx_http_mistral_model_invalid(cf, &value[1]);
+}
+
+
+static char *
+ngx_http_mistral_model_kv_cache(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
+{
+    off_t               size;
+    ngx_str_t          *value, s;
+    ngx_int_t           percent;
+    ngx_uint_t          i;
+    mst_setup_t        *setup;
+
+    static const char  *others[] = { "f16", "bf16", "fp8", "q8", "int4",
+                                     NULL };
+
+    value = cf->args->elts;
+    setup = b->model->setup;
+
+    for (i = 0; others[i] != NULL; i++) {
+        if (ngx_strcmp(value[1].data, others[i]) == 0) {
+            return ngx_http_mistral_model_unsupported(cf);
+        }
+    }
+
+    if (ngx_strcmp(value[1].data, "f32") == 0) {
+        setup->kv_type = NGX_HTTP_MISTRAL_KV_F32;
+
+    } else if (ngx_strcmp(value[1].data, "auto") != 0) {
+        return ngx_http_mistral_model_invalid(cf, &value[1]);
+    }
+
+    if (cf->args->nelts == 2) {
+        return NGX_CONF_OK;
+    }
+
+    if (ngx_strncmp(value[2].data, "size=", 5) != 0 || value[2].len == 5) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
+                           &value[2]);
+        return NGX_CONF_ERROR;
+    }
+
+    s.data = value[2].data + 5;
+    s.len = value[2].len - 5;
+
+    if (s.data[s.len - 1] == '%') {
+        percent = ngx_atoi(s.data, s.len - 1);
+
+        if (percent < 1 || percent > 100) {
+            return ngx_http_mistral_model_invalid(cf, &value[2]);
+        }
+
+        setup->kv_percent = percent;
+
+        return NGX_CONF_OK;
+    }
+
+    size = ngx_parse_offset(&s);
+
+    if (size <= 0) {
+        return ngx_http_mistral_model_invalid(cf, &value[2]);
+    }
+
+    setup->kv_size = size;
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_mistral_model_context(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
+{
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    return ngx_http_mistral_model_number(cf, &value[1],
+                                         NGX_HTTP_MISTRAL_CONTEXT_MAX,
+                                         &b->model->setup->context);
+}
+
+
+static char *
+ngx_http_mistral_model_max_batch(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
+{
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    if (ngx_strcmp(value[1].data, "auto") == 0) {
+        return NGX_CONF_OK;
+    }
+
+    return ngx_http_mistral_model_number(cf, &value[1],
+                                         NGX_HTTP_MISTRAL_BATCH_MAX,
+                                         &b->model->setup->max_batch);
+}
+
+
+static char *
+ngx_http_mistral_model_prefill_chunk(ngx_conf_t *cf,
+    ngx_http_mistral_block_t *b)
+{
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    if (ngx_strcmp(value[1].data, "auto") == 0) {
+        return NGX_CONF_OK;
+    }
+
+    return ngx_http_mistral_model_number(cf, &value[1],
+                                         NGX_HTTP_MISTRAL_CHUNK_MAX,
+                                         &b->model->setup->prefill_chunk);
+}
+
+
+static char *
+ngx_http_mistral_model_alias(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
+{
+    ngx_str_t                 *value, *alias;
+    ngx_uint_t                 i;
+    ngx_http_mistral_model_t  *other;
+
+    value = cf->args->elts;
+
+    for (i = 1; i < cf->args->nelts; i++) {
+
+        if (ngx_http_mistral_model_name_ok(cf, &value[i],
+                                           NGX_HTTP_MISTRAL_NAME_MAX)
+            != NGX_OK)
+        {
+            return NGX_CONF_ERROR;
+        }
+
+        other = ngx_http_mistral_find_model(b->mmcf, &value[i]);
+
+        if (other == NULL
+            && ngx_http_mistral_model_has_name(b->model, &value[i]))
+        {
+            other = b->model;
+        }
+
+        if (other != NULL) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "alias \"%V\" is already a name of "
+                               "mistral_model \"%V\"",
+                               &value[i], &other->name);
+            return NGX_CONF_ERROR;
+        }
+
+        alias = ngx_array_push(&b->model->aliases);
+        if (alias == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        *alias = value[i];
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_mistral_model_reload(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
+{
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    if (ngx_strcmp(value[1].data, "overlap") == 0) {
+        b->model->reload = NGX_HTTP_MISTRAL_OVERLAP;
+        return NGX_CONF_OK;
+    }
+
+    if (ngx_strcmp(value[1].data, "drain") == 0) {
+        return ngx_http_mistral_model_unsupported(cf);
+    }
+
+    return ngx_http_mistral_model_invalid(cf, &value[1]);
+}
+
+
+static char *
+ngx_http_mistral_model_engine_timeout(ngx_conf_t *cf,
+    ngx_http_mistral_block_t *b)
+{
+    ngx_int_t   ms;
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    ms = ngx_parse_time(&value[1], 0);
+
+    /* an idle engine's heart beats once a second */
+
+    if (ms == NGX_ERROR || ms < 2000) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid engine timeout \"%V\", it must be "
+                           "a time of 2s or more", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    b->model->engine_timeout = ms;
+
+    return NGX_CONF_OK;
+}
+
+
+/* 1 .. max */
+
+static char *
+ngx_http_mistral_model_number(ngx_conf_t *cf, ngx_str_t *value,
+    uint32_t max, uint32_t *number)
+{
+    ngx_int_t   n;
+    ngx_str_t  *name;
+
+    n = ngx_atoi(value->data, value->len);
+
+    if (n < 1 || n > (ngx_int_t) max) {
+        name = cf->args->elts;
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid value \"%V\" in \"%V\" directive, "
+                           "it must be a number from 1 to %uD",
+                           value, name, max);
+        return NGX_CONF_ERROR;
+    }
+
+    *number = n;
+
+    return NGX_CONF_OK;
+}
+
+
+/*
+ * Names appear in JSON, in log lines, in a header and in metrics: printable
+ * ASCII without what any of these would have to escape.
+ */
+
+static ngx_int_t
+ngx_http_mistral_model_name_ok(ngx_conf_t *cf, ngx_str_t *name, size_t max)
+{
+    size_t  i;
+
+    if (name->len > max) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "model name \"%V\" is longer than %uz bytes",
+                           name, max);
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < name->len; i++) {
+        if (name->data[i] <= ' ' || name->data[i] > '~'
+            || ngx_strchr("\"\\$", name->data[i]) != NULL)
+        {
+            break;
+        }
+    }
+
+    if (name->len == 0 || i < name->len) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid model name \"%V\"", name);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static char *
+ngx_http_mistral_model_unsupported(ngx_conf_t *cf)
+{
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "\"%V %V\" is not supported by this build",
+                       &value[0], &value[1]);
+
+    return NGX_CONF_ERROR;
+}
+
+
+static char *
+ngx_http_mistral_model_invalid(ngx_conf_t *cf, ngx_str_t *value)
+{
+    ngx_str_t  *name;
+
+    name = cf->args->elts;
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "invalid value \"%V\" in \"%V\" directive",
+                       value, name);
+
+    return NGX_CONF_ERROR;
+}
