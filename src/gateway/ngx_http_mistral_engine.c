@@ -1,0 +1,436 @@
+
+/*
+ * The master's side of the engines: which ones a new configuration needs,
+ * which go on, which are created.
+ *
+ * An engine's life is a pipe whose write end master and workers hold; the
+ * master closes its copy with the last cycle that used the engine, the
+ * workers when they end.  Nobody else counts.
+ *
+ * init_zone may refuse a configuration, init_module must not: an error there
+ * ends the master at a reload.  So the program is asked in init_zone, and
+ * what fails later is an alert in the log and 503 for the model.
+ */
+
+#include "gateway/ngx_http_mistral.h"
+#include "gateway/ngx_http_mistral_engine.h"
+
+#include <grp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include "base/mst_hash.h"
+
+
+#define NGX_HTTP_MISTRAL_MIN_SLOTS  64
+
+
+static ngx_int_t ngx_http_mistral_identity(ngx_cycle_t *cycle,
+    ngx_http_mistral_main_conf_t *mmcf, ngx_http_mistral_model_t *m);
+static ngx_int_t ngx_http_mistral_identity_user(ngx_cycle_t *cycle,
+    mst_setup_t *setup);
+static ngx_http_mistral_engine_t *ngx_http_mistral_find_engine(
+    ngx_http_mistral_main_conf_t *mmcf, uint64_t hash);
+static void ngx_http_mistral_start(ngx_cycle_t *cycle,
+    ngx_http_mistral_model_t *m);
+static ngx_http_mistral_engine_t *ngx_http_mistral_engine_create(
+    ngx_cycle_t *cycle, ngx_http_mistral_model_t *m);
+static ngx_int_t ngx_http_mistral_engine_open(ngx_http_mistral_engine_t *e,
+    ngx_log_t *log);
+static ngx_uint_t ngx_http_mistral_engine_supervised(
+    ngx_http_mistral_engine_t *e);
+static void ngx_http_mistral_engine_unref(void *data);
+static void ngx_http_mistral_engine_close(int fd);
+
+
+/*
+ * "old" is the main configuration of the running cycle, or NULL.  Nothing is
+ * started or counted here: the configuration may still be rolled back.
+ */
+
+ngx_int_t
+ngx_http_mistral_init_zone(ngx_shm_zone_t *zone, void *old)
+{
+    ngx_http_mistral_main_conf_t *omcf = old;
+
+    ngx_uint_t                      i, need;
+    ngx_http_mistral_model_t      **models;
+    ngx_http_mistral_main_conf_t   *mmcf;
+
+    mmcf = zone->data;
+    models = mmcf->models.elts;
+    need = 0;
+
+    for (i = 0; i < mmcf->models.nelts; i++) {
+
+        if (ngx_http_mistral_identity(mmcf->cycle, mmcf, models[i])
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        if (omcf != NULL) {
+            models[i]->engine = ngx_http_mistral_find_engine(omcf,
+                                                            models[i]->hash);
+        }
+
+        if (models[i]->engine == NULL
+            && !ngx_http_mistral_inheritable(models[i]->hash))
+        {
+            need = 1;
+        }
+    }
+
+    /* an unchanged engine is never a reason to refuse a reload */
+
+    return need ? ngx_http_mistral_probe(mmcf->cycle, &mmcf->program)
+                : NGX_OK;
+}
+
+
+/* what makes two cycles share one engine: the setup's bytes and the layout */
+
+static ngx_int_t
+ngx_http_mistral_identity(ngx_cycle_t *cycle,
+    ngx_http_mistral_main_conf_t *mmcf, ngx_http_mistral_model_t *m)
+{
+    mst_setup_t  *setup;
+
+    setup = m->setup;
+
+    ngx_cpystrn((u_char *) setup->program, mmcf->program.data,
+                sizeof(setup->program));
+
+    if (ngx_http_mistral_identity_user(cycle, setup) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    m->hash = mst_hash(mst_shm_layout(), setup, sizeof(mst_setup_t));
+
+    return NGX_OK;
+}
+
+
+/* numbers, since the program asks no name service */
+
+static ngx_int_t
+ngx_http_mistral_identity_user(ngx_cycle_t *cycle, mst_setup_t *setup)
+{
+    int               n, i;
+    gid_t             groups[MST_SETUP_GROUPS];
+    ngx_core_conf_t  *ccf;
+
+    setup->uid = (uint32_t) -1;
+    setup->gid = (uint32_t) -1;
+    setup->n_groups = 0;
+
+    if (geteuid() != 0) {
+        return NGX_OK;
+    }
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+
+    setup->uid = ccf->user;
+    setup->gid = ccf->group;
+
+    n = MST_SETUP_GROUPS;
+
+    if (getgrouplist(ccf->username, ccf->group, groups, &n) == -1) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                      "user \"%s\" is in %d groups, an engine can have %d",
+                      ccf->username, n, MST_SETUP_GROUPS);
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < n; i++) {
+        setup->groups[i] = groups[i];
+    }
+
+    setup->n_groups = n;
+
+    return NGX_OK;
+}
+
+
+static ngx_http_mistral_engine_t *
+ngx_http_mistral_find_engine(ngx_http_mistral_main_conf_t *mmcf,
+    uint64_t hash)
+{
+    ngx_uint_t                  i;
+    ngx_http_mistral_model_t  **models;
+
+    models = mmcf->models.elts;
+
+    for (i = 0; i < mmcf->models.nelts; i++) {
+        if (models[i]->engine != NULL && models[i]->engine->hash == hash) {
+            return models[i]->engine;
+        }
+    }
+
+    return NULL;
+}
+
+
+ngx_int_t
+ngx_http_mistral_init_module(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                      i;
+    ngx_http_mistral_model_t      **models;
+    ngx_http_mistral_main_conf_t   *mmcf;
+
+    if (ngx_test_config) {
+        return NGX_OK;
+    }
+
+    mmcf = ngx_http_cycle_get_module_main_conf(cycle,
+                                               ngx_http_mistral_module);
+
+    if (mmcf != NULL) {
+        models = mmcf->models.elts;
+
+        for (i = 0; i < mmcf->models.nelts; i++) {
+            ngx_http_mistral_start(cycle, models[i]);
+            ngx_http_mistral_model_close_files(models[i]);
+        }
+    }
+
+    /* an old binary's engine that nobody wants here must not wait for us */
+
+    ngx_http_mistral_inherit_end(cycle);
+
+    if (mmcf != NULL && mmcf->models.nelts) {
+        ngx_http_mistral_export(cycle, mmcf);
+    }
+
+    if (ngx_process == NGX_PROCESS_SINGLE) {
+        ngx_http_mistral_link_renew(cycle);
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_mistral_start(ngx_cycle_t *cycle, ngx_http_mistral_model_t *m)
+{
+    ngx_pool_cleanup_t         *cln;
+    ngx_http_mistral_engine_t  *e;
+
+    cln = ngx_pool_cleanup_add(cycle->pool, 0);
+    if (cln == NULL) {
+        m->engine = NULL;
+        return;
+    }
+
+    e = m->engine;
+
+    if (e == NULL) {
+        e = ngx_http_mistral_inherit(cycle, m);
+    }
+
+    if (e == NULL) {
+        e = ngx_http_mistral_engine_create(cycle, m);
+        if (e == NULL) {
+            return;
+        }
+    }
+
+    cln->handler = ngx_http_mistral_engine_unref;
+    cln->data = e;
+
+    e->refs++;
+    m->engine = e;
+
+    if (!ngx_http_mistral_engine_supervised(e)) {
+        (void) ngx_http_mistral_spawn(cycle, m, e);
+    }
+}
+
+
+static ngx_http_mistral_engine_t *
+ngx_http_mistral_engine_create(ngx_cycle_t *cycle,
+    ngx_http_mistral_model_t *m)
+{
+    uint32_t                    req_size, rsp_size, n_slots;
+    mst_err_t                   err;
+    ngx_core_conf_t            *ccf;
+    ngx_http_mistral_engine_t  *e;
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+
+    /* old workers keep their slots while their streams last */
+
+    n_slots = ngx_max(4 * ccf->worker_processes, NGX_HTTP_MISTRAL_MIN_SLOTS);
+    n_slots = ngx_min(n_slots, MST_MAX_SLOTS);
+
+    e = ngx_http_mistral_engine_alloc(&m->name, n_slots, cycle->log);
+    if (e == NULL) {
+        return NULL;
+    }
+
+    e->hash = m->hash;
+    err.text[0] = '\0';
+
+    mst_shm_sizes(m->context, &req_size, &rsp_size);
+
+    if (mst_shm_create(&e->map, &e->memfd, m->setup, m->hash, n_slots,
+                       req_size, rsp_size, &err)
+        != MST_OK)
+    {
+        ngx_log_error(NGX_LOG_ALERT, cycle->log, 0,
+                      "mistral model \"%V\": %s", &m->name, err.text);
+        e->memfd = -1;
+        ngx_http_mistral_engine_free(e);
+        return NULL;
+    }
+
+    if (ngx_http_mistral_engine_open(e, cycle->log) != NGX_OK) {
+        ngx_http_mistral_engine_free(e);
+        return NULL;
+    }
+
+    return e;
+}
+
+
+/* no close-on-exec in the master: the binary that USR2 starts takes all */
+
+static ngx_int_t
+ngx_http_mistral_engine_open(ngx_http_mistral_engine_t *e, ngx_log_t *log)
+{
+    int         fds[2];
+    ngx_uint_t  i;
+
+    if (fcntl(e->memfd, F_SETFD, 0) == -1) {
+        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
+                      "fcntl(F_SETFD) failed");
+        return NGX_ERROR;
+    }
+
+    if (pipe2(fds, O_NONBLOCK) == -1) {
+        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "pipe2() failed");
+        return NGX_ERROR;
+    }
+
+    e->log_r = fds[0];
+    e->log_w = fds[1];
+
+    e->wake = eventfd(0, EFD_NONBLOCK);
+
+    if (e->wake == -1) {
+        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "eventfd() failed");
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < e->n_slots; i++) {
+        e->slots[i] = eventfd(0, EFD_NONBLOCK);
+
+        if (e->slots[i] == -1) {
+            ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "eventfd() failed");
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_http_mistral_engine_t *
+ngx_http_mistral_engine_alloc(ngx_str_t *name, ngx_uint_t n_slots,
+    ngx_log_t *log)
+{
+    ngx_uint_t                  i;
+    ngx_http_mistral_engine_t  *e;
+
+    e = ngx_calloc(sizeof(ngx_http_mistral_engine_t) + n_slots * sizeof(int)
+                   + name->len, log);
+    if (e == NULL) {
+        return NULL;
+    }
+
+    e->slots = (int *) &e[1];
+    e->n_slots = n_slots;
+
+    e->name.len = name->len;
+    e->name.data = (u_char *) &e->slots[n_slots];
+    ngx_memcpy(e->name.data, name->data, name->len);
+
+    e->memfd = -1;
+    e->life_w = -1;
+    e->alive_r = -1;
+    e->log_r = -1;
+    e->log_w = -1;
+    e->wake = -1;
+
+    for (i = 0; i < n_slots; i++) {
+        e->slots[i] = -1;
+    }
+
+    return e;
+}
+
+
+void
+ngx_http_mistral_engine_free(ngx_http_mistral_engine_t *e)
+{
+    ngx_uint_t  i;
+
+    if (e->map.shm != NULL) {
+        mst_shm_detach(&e->map);
+    }
+
+    /* last of all the supervisor is told */
+
+    ngx_http_mistral_engine_close(e->memfd);
+    ngx_http_mistral_engine_close(e->alive_r);
+    ngx_http_mistral_engine_close(e->log_r);
+    ngx_http_mistral_engine_close(e->log_w);
+    ngx_http_mistral_engine_close(e->wake);
+
+    for (i = 0; i < e->n_slots; i++) {
+        ngx_http_mistral_engine_close(e->slots[i]);
+    }
+
+    ngx_http_mistral_engine_close(e->life_w);
+
+    ngx_free(e);
+}
+
+
+static void
+ngx_http_mistral_engine_close(int fd)
+{
+    if (fd != -1) {
+        (void) close(fd);
+    }
+}
+
+
+static void
+ngx_http_mistral_engine_unref(void *data)
+{
+    ngx_http_mistral_engine_t *e = data;
+
+    if (--e->refs == 0) {
+        ngx_http_mistral_engine_free(e);
+    }
+}
+
+
+static ngx_uint_t
+ngx_http_mistral_engine_supervised(ngx_http_mistral_engine_t *e)
+{
+    struct pollfd  pf;
+
+    if (e->alive_r == -1) {
+        return 0;
+    }
+
+    pf.fd = e->alive_r;
+    pf.events = POLLIN;
+    pf.revents = 0;
+
+    /* nobody writes: readable is the end of file */
+
+    return poll(&pf, 1, 0) == 0;
+}
