@@ -1,0 +1,575 @@
+
+/*
+ * A worker's side of its engines: the slot, the descriptors in the event
+ * loop, and what a request may expect of an engine now.
+ *
+ * Three descriptors are watched: the eventfd of our slot (records, or a new
+ * life of the engine), the alive pipe (end of file: no supervisor) and the
+ * log pipe.  None of them keeps a worker from leaving: read->channel marks
+ * them as nobody's connection.
+ */
+
+#include "gateway/ngx_http_mistral.h"
+#include "gateway/ngx_http_mistral_engine.h"
+#include "gateway/ngx_http_mistral_link.h"
+
+#include "base/mst_time.h"
+#include "shm/mst_slot.h"
+
+
+#define NGX_HTTP_MISTRAL_PASSES  4             /* before others get a turn */
+#define NGX_HTTP_MISTRAL_TICK    1000          /* ms */
+
+
+static void ngx_http_mistral_link_cloexec(ngx_http_mistral_engine_t *e);
+static ngx_int_t ngx_http_mistral_link_attach(ngx_cycle_t *cycle,
+    ngx_http_mistral_model_t *m);
+static void ngx_http_mistral_link_claim(ngx_http_mistral_link_t *link);
+static void ngx_http_mistral_link_detach(ngx_http_mistral_link_t *link);
+static ngx_connection_t *ngx_http_mistral_link_watch(
+    ngx_http_mistral_link_t *link, int fd, ngx_event_handler_pt handler);
+static void ngx_http_mistral_link_unwatch(ngx_connection_t *c);
+static void ngx_http_mistral_link_wake_handler(ngx_event_t *ev);
+static void ngx_http_mistral_link_alive_handler(ngx_event_t *ev);
+static void ngx_http_mistral_link_timer_handler(ngx_event_t *ev);
+
+
+/* of this process; a reload without a master replaces them */
+
+static ngx_array_t  *ngx_http_mistral_links;   /* of _link_t * */
+
+
+ngx_int_t
+ngx_http_mistral_init_process(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                      i;
+    ngx_http_mistral_model_t      **models;
+    ngx_http_mistral_engine_t      *e;
+    ngx_http_mistral_main_conf_t   *mmcf;
+
+    mmcf = ngx_http_cycle_get_module_main_conf(cycle,
+                                               ngx_http_mistral_module);
+
+    if (mmcf == NULL || mmcf->models.nelts == 0) {
+        return NGX_OK;
+    }
+
+    ngx_http_mistral_links = ngx_array_create(cycle->pool,
+                                              mmcf->models.nelts,
+                                              sizeof(void *));
+    if (ngx_http_mistral_links == NULL) {
+        return NGX_ERROR;
+    }
+
+    models = mmcf->models.elts;
+
+    for (i = 0; i < mmcf->models.nelts; i++) {
+
+        e = models[i]->engine;
+
+        if (e == NULL) {
+            continue;
+        }
+
+        if (ngx_process != NGX_PROCESS_WORKER
+            && ngx_process != NGX_PROCESS_SINGLE)
+        {
+            /* a cache manager needs no engine */
+
+            if (e->life_w != -1) {
+                (void) close(e->life_w);
+                e->life_w = -1;
+            }
+
+            continue;
+        }
+
+        if (ngx_process == NGX_PROCESS_WORKER) {
+            ngx_http_mistral_link_cloexec(e);
+        }
+
+        if (ngx_http_mistral_link_attach(cycle, models[i]) != NGX_OK) {
+            ngx_log_error(NGX_LOG_ALERT, cycle->log, 0,
+                          "mistral model \"%V\": this worker has no link to "
+                          "the engine", &models[i]->name);
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_mistral_link_cloexec(ngx_http_mistral_engine_t *e)
+{
+    int         fds[6];
+    ngx_uint_t  i;
+
+    fds[0] = e->memfd;
+    fds[1] = e->life_w;
+    fds[2] = e->alive_r;
+    fds[3] = e->log_r;
+    fds[4] = e->log_w;
+    fds[5] = e->wake;
+
+    for (i = 0; i < 6; i++) {
+        if (fds[i] != -1) {
+            (void) fcntl(fds[i], F_SETFD, FD_CLOEXEC);
+        }
+    }
+
+    for (i = 0; i < e->n_slots; i++) {
+        (void) fcntl(e->slots[i], F_SETFD, FD_CLOEXEC);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_mistral_link_attach(ngx_cycle_t *cycle, ngx_http_mistral_model_t *m)
+{
+    ngx_http_mistral_link_t    *link, **lp;
+    ngx_http_mistral_engine_t  *e;
+
+    e = m->engine;
+    e->link = NULL;
+
+    if (e->alive_r == -1) {
+        return NGX_ERROR;
+    }
+
+    /* in the heap: requests may outlive a cycle that had no master */
+
+    link = ngx_calloc(sizeof(ngx_http_mistral_link_t), cycle->log);
+    if (link == NULL) {
+        return NGX_ERROR;
+    }
+
+    link->ident = (ngx_socket_t) -1;
+    link->engine = e;
+    link->timeout = m->engine_timeout;
+    link->index = -1;
+
+    link->timer.data = link;
+    link->timer.log = cycle->log;
+    link->timer.handler = ngx_http_mistral_link_timer_handler;
+    link->timer.cancelable = 1;
+
+    link->copy_size = e->map.rsp_size / 2;
+    link->copy = ngx_alloc(link->copy_size, cycle->log);
+
+    if (link->copy == NULL
+        || ngx_http_mistral_call_init(link, cycle->pool) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    lp = ngx_array_push(ngx_http_mistral_links);
+    if (lp == NULL) {
+        return NGX_ERROR;
+    }
+
+    *lp = link;
+    e->link = link;
+
+    link->alive = ngx_http_mistral_link_watch(link, e->alive_r,
+                                         ngx_http_mistral_link_alive_handler);
+    link->log = ngx_http_mistral_log_watch(cycle, e);
+
+    ngx_http_mistral_link_claim(link);
+
+    return NGX_OK;
+}
+
+
+/* slots of dead workers are freed by the engine: there may be none now */
+
+static void
+ngx_http_mistral_link_claim(ngx_http_mistral_link_t *link)
+{
+    int                         i;
+    ngx_http_mistral_engine_t  *e;
+
+    e = link->engine;
+
+    i = mst_slot_claim(&e->map, ngx_pid);
+
+    if (i < 0 || i >= (int) e->n_slots) {
+
+        if (!link->timer.timedout) {
+            ngx_log_error(NGX_LOG_ALERT, link->timer.log, 0,
+                          "mistral model \"%V\": all %ui slots are taken",
+                          &e->name, e->n_slots);
+        }
+
+        ngx_http_mistral_link_timer(link);
+        return;
+    }
+
+    link->wake = ngx_http_mistral_link_watch(link, e->slots[i],
+                                          ngx_http_mistral_link_wake_handler);
+    if (link->wake == NULL) {
+        mst_slot_leave(&e->map, i);
+        return;
+    }
+
+    link->index = i;
+    link->slot = &e->map.slots[i];
+    link->slot_epoch = atomic_load(&link->slot->epoch);
+    link->engine_epoch = atomic_load(&e->map.shm->engine_epoch);
+
+    mst_slot_rings(&e->map, i, 1, &link->req, &link->rsp);
+    mst_shm_sleep(&link->slot->sleeping);
+
+    /* the engine shall watch our pid */
+
+    ngx_http_mistral_link_wake(link);
+}
+
+
+void
+ngx_http_mistral_exit_process(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                 i;
+    ngx_http_mistral_link_t  **links;
+
+    if (ngx_http_mistral_links == NULL) {
+        return;
+    }
+
+    links = ngx_http_mistral_links->elts;
+
+    for (i = 0; i < ngx_http_mistral_links->nelts; i++) {
+        ngx_http_mistral_link_detach(links[i]);
+    }
+
+    ngx_http_mistral_links = NULL;
+}
+
+
+static void
+ngx_http_mistral_link_detach(ngx_http_mistral_link_t *link)
+{
+    ngx_http_mistral_engine_t  *e;
+
+    e = link->engine;
+
+    if (link->timer.timer_set) {
+        ngx_del_timer(&link->timer);
+    }
+
+    ngx_http_mistral_link_unwatch(link->wake);
+    ngx_http_mistral_link_unwatch(link->alive);
+    ngx_http_mistral_link_unwatch(link->log);
+
+    link->wake = NULL;
+    link->alive = NULL;
+    link->log = NULL;
+
+    if (link->index != -1) {
+        mst_slot_leave(&e->map, link->index);
+        ngx_http_mistral_link_wake(link);
+        link->index = -1;
+        link->slot = NULL;
+    }
+
+    link->gone = 1;
+    link->engine = NULL;
+    e->link = NULL;
+}
+
+
+/*
+ * Without a master a reload happens inside of the only process, and nginx
+ * does not call init_process again.
+ */
+
+void
+ngx_http_mistral_link_renew(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                 i;
+    ngx_array_t               *old;
+    ngx_http_mistral_link_t  **links;
+
+    old = ngx_http_mistral_links;
+
+    if (old == NULL) {
+        return;                                /* the first start */
+    }
+
+    links = old->elts;
+
+    for (i = 0; i < old->nelts; i++) {
+        ngx_http_mistral_call_lost(links[i], 1);
+    }
+
+    ngx_http_mistral_exit_process(cycle);
+    (void) ngx_http_mistral_init_process(cycle);
+}
+
+
+static ngx_connection_t *
+ngx_http_mistral_link_watch(ngx_http_mistral_link_t *link, int fd,
+    ngx_event_handler_pt handler)
+{
+    ngx_log_t         *log;
+    ngx_uint_t         flags;
+    ngx_connection_t  *c;
+
+    log = link->timer.log;
+
+    c = ngx_get_connection(fd, log);
+    if (c == NULL) {
+        return NULL;
+    }
+
+    c->data = link;
+    c->log = log;
+    c->read->log = log;
+    c->write->log = log;
+    c->read->channel = 1;
+    c->read->handler = handler;
+
+    flags = (ngx_event_flags & NGX_USE_CLEAR_EVENT) ? NGX_CLEAR_EVENT
+                                                    : NGX_LEVEL_EVENT;
+
+    if (ngx_add_event(c->read, NGX_READ_EVENT, flags) != NGX_OK) {
+        ngx_free_connection(c);
+        c->fd = (ngx_socket_t) -1;
+        return NULL;
+    }
+
+    return c;
+}
+
+
+static void
+ngx_http_mistral_link_unwatch(ngx_connection_t *c)
+{
+    if (c == NULL) {
+        return;
+    }
+
+    if (c->read->active) {
+        (void) ngx_del_event(c->read, NGX_READ_EVENT, 0);
+    }
+
+    if (c->read->posted) {
+        ngx_delete_posted_event(c->read);
+    }
+
+    ngx_free_connection(c);
+    c->fd = (ngx_socket_t) -1;                 /* it is not ours to close */
+}
+
+
+/* what a request may expect; the segment's words are only ever compared */
+
+ngx_http_mistral_state_e
+ngx_http_mistral_link_look(ngx_http_mistral_link_t *link)
+{
+    mst_shm_t  *shm;
+
+    if (link == NULL || link->index == -1 || link->gone) {
+        return NGX_HTTP_MISTRAL_DOWN;
+    }
+
+    shm = link->engine->map.shm;
+
+    if (link->broken
+        && link->broken_epoch == atomic_load(&shm->engine_epoch))
+    {
+        return NGX_HTTP_MISTRAL_DOWN;
+    }
+
+    switch (atomic_load(&shm->state)) {
+
+    case MST_STATE_INIT:
+    case MST_STATE_LOADING:
+        return NGX_HTTP_MISTRAL_LOADING;
+
+    case MST_STATE_READY:
+        if (mst_stat_beat_age(&shm->stat, mst_time_ns())
+            > link->timeout * MST_MS)
+        {
+            return NGX_HTTP_MISTRAL_DOWN;
+        }
+
+        return NGX_HTTP_MISTRAL_READY;
+
+    case MST_STATE_DRAINING:
+        return NGX_HTTP_MISTRAL_DRAINING;
+
+    default:
+        return NGX_HTTP_MISTRAL_DOWN;
+    }
+}
+
+
+ngx_http_mistral_state_e
+ngx_http_mistral_link_state(ngx_http_mistral_model_t *m)
+{
+    return ngx_http_mistral_link_look(m->engine ? m->engine->link : NULL);
+}
+
+
+const mst_map_t *
+ngx_http_mistral_link_map(ngx_http_mistral_model_t *m)
+{
+    return m->engine ? &m->engine->map : NULL;
+}
+
+
+void
+ngx_http_mistral_link_wake(ngx_http_mistral_link_t *link)
+{
+    uint64_t  one;
+
+    if (!mst_shm_wake(&link->engine->map.shm->sleeping)) {
+        return;
+    }
+
+    one = 1;
+
+    if (write(link->engine->wake, &one, sizeof(one)) == -1
+        && ngx_errno != NGX_EAGAIN)
+    {
+        ngx_log_error(NGX_LOG_ALERT, link->timer.log, ngx_errno,
+                      "write() to an eventfd failed");
+    }
+}
+
+
+/*
+ * Records, or the engine's life changed.  The eventfd need not be read while
+ * it is edge-triggered: every write is an edge.
+ */
+
+static void
+ngx_http_mistral_link_wake_handler(ngx_event_t *ev)
+{
+    uint64_t                  count;
+    ngx_uint_t                i;
+    ngx_connection_t         *c;
+    ngx_http_mistral_link_t  *link;
+
+    c = ev->data;
+    link = c->data;
+
+    if (!(ngx_event_flags & NGX_USE_CLEAR_EVENT)) {
+        if (read(c->fd, &count, sizeof(count)) == -1
+            && ngx_errno != NGX_EAGAIN)
+        {
+            ngx_log_error(NGX_LOG_ALERT, ev->log, ngx_errno,
+                          "read() from an eventfd failed");
+        }
+    }
+
+    for (i = 0; i < NGX_HTTP_MISTRAL_PASSES; i++) {
+        if (ngx_http_mistral_call_pass(link) == NGX_OK) {
+            return;
+        }
+    }
+
+    /* it does not end: clients and timers first, then on without a wake-up */
+
+    ngx_post_event(ev, &ngx_posted_next_events);
+}
+
+
+/* nobody writes into this pipe: this is its end */
+
+static void
+ngx_http_mistral_link_alive_handler(ngx_event_t *ev)
+{
+    ngx_connection_t         *c;
+    ngx_http_mistral_link_t  *link;
+
+    c = ev->data;
+    link = c->data;
+
+    if (link->gone) {
+        return;
+    }
+
+    link->gone = 1;
+    link->alive = NULL;
+    ngx_http_mistral_link_unwatch(c);
+
+    ngx_log_error(NGX_LOG_ERR, ev->log, 0,
+                  "mistral model \"%V\": the supervisor is gone, there is no "
+                  "engine until a reload", &link->engine->name);
+
+    ngx_http_mistral_call_lost(link, 1);
+}
+
+
+/* the peer's bytes are nonsense: until it is another process */
+
+void
+ngx_http_mistral_link_broken(ngx_http_mistral_link_t *link, const char *why)
+{
+    if (link->broken) {
+        return;
+    }
+
+    link->broken = 1;
+    link->broken_epoch = link->engine_epoch;
+
+    ngx_log_error(NGX_LOG_ALERT, link->timer.log, 0,
+                  "mistral model \"%V\": broken record from the engine: %s",
+                  &link->engine->name, why);
+}
+
+
+void
+ngx_http_mistral_link_timer(ngx_http_mistral_link_t *link)
+{
+    if (!link->timer.timer_set) {
+        ngx_add_timer(&link->timer, NGX_HTTP_MISTRAL_TICK);
+    }
+}
+
+
+/* while calls are in flight, a cancel waits for room, or we have no slot */
+
+static void
+ngx_http_mistral_link_timer_handler(ngx_event_t *ev)
+{
+    uint64_t                  age;
+    mst_shm_t                *shm;
+    ngx_http_mistral_link_t  *link;
+
+    link = ev->data;
+
+    if (link->index == -1) {
+        ngx_http_mistral_link_claim(link);
+        return;
+    }
+
+    ngx_http_mistral_call_retry(link);
+
+    shm = link->engine->map.shm;
+    age = mst_stat_beat_age(&shm->stat, mst_time_ns());
+
+    if (atomic_load(&shm->state) != MST_STATE_READY
+        || age <= link->timeout * MST_MS)
+    {
+        link->hung = 0;
+
+    } else if (ngx_http_mistral_call_busy(link)) {
+
+        if (!link->hung) {
+            link->hung = 1;
+            ngx_log_error(NGX_LOG_ERR, ev->log, 0,
+                          "mistral model \"%V\": the engine hangs, its last "
+                          "heartbeat is %uL ms old",
+                          &link->engine->name, age / MST_MS);
+        }
+
+        ngx_http_mistral_call_lost(link, 1);
+    }
+
+    if (ngx_http_mistral_call_busy(link)) {
+        ngx_http_mistral_link_timer(link);
+    }
+}

@@ -1,0 +1,88 @@
+
+/*
+ * A worker's link to one engine: shared by link.c, which opens and watches
+ * it, and call.c, which moves records over it.  One thread, one process.
+ */
+
+#ifndef NGX_HTTP_MISTRAL_LINK_H
+#define NGX_HTTP_MISTRAL_LINK_H
+
+#include "gateway/ngx_http_mistral.h"
+#include "gateway/ngx_http_mistral_engine.h"
+#include "shm/mst_ring.h"
+
+
+/* id = generation << 32 | index: a late record of an ended call finds none */
+typedef struct {
+    ngx_http_mistral_call_t      *call;        /* NULL: free */
+    uint32_t                      generation;
+    uint32_t                      next;        /* of the free ones */
+} ngx_http_mistral_entry_t;
+
+
+typedef struct {
+    uint64_t                      id;
+    uint32_t                      engine_epoch;
+} ngx_http_mistral_cancel_t;
+
+
+typedef struct {
+    /* "ident" of the timer must be where ngx_connection_t has its fd */
+    void                         *unused[3];
+    ngx_socket_t                  ident;
+
+    ngx_http_mistral_engine_t    *engine;
+    ngx_msec_t                    timeout;     /* of a heartbeat */
+    ngx_int_t                     index;       /* of our slot; -1 = none */
+    mst_slot_t                   *slot;
+    uint32_t                      slot_epoch;
+    mst_ring_t                    req;
+    mst_ring_t                    rsp;
+    mst_record_t                 *copy;        /* of one record */
+    uint32_t                      copy_size;
+
+    uint32_t                      engine_epoch;  /* seen last */
+    uint32_t                      broken_epoch;  /* whose records are bad */
+
+    ngx_http_mistral_entry_t     *entries;
+    uint32_t                      n_entries;
+    uint32_t                      free;        /* first free; n_entries =
+                                                  none */
+    ngx_queue_t                   calls;       /* in flight */
+    ngx_queue_t                   dirty;       /* with a pass to come */
+    ngx_array_t                   cancels;     /* that found the ring full */
+
+    ngx_connection_t             *wake;
+    ngx_connection_t             *alive;
+    ngx_connection_t             *log;
+    ngx_event_t                   timer;
+
+    unsigned                      gone:1;      /* the supervisor */
+    unsigned                      broken:1;    /* in broken_epoch */
+    unsigned                      hung:1;      /* was logged */
+} ngx_http_mistral_link_t;
+
+
+/* call.c */
+ngx_int_t ngx_http_mistral_call_init(ngx_http_mistral_link_t *link,
+    ngx_pool_t *pool);
+
+/* one pass over the ring: NGX_AGAIN: more is there, NGX_OK: it was empty */
+ngx_int_t ngx_http_mistral_call_pass(ngx_http_mistral_link_t *link);
+
+/* no answer will come to calls of another epoch, or to any */
+void ngx_http_mistral_call_lost(ngx_http_mistral_link_t *link,
+    ngx_uint_t all);
+ngx_uint_t ngx_http_mistral_call_busy(ngx_http_mistral_link_t *link);
+void ngx_http_mistral_call_retry(ngx_http_mistral_link_t *link);
+
+/* link.c */
+ngx_http_mistral_state_e ngx_http_mistral_link_look(
+    ngx_http_mistral_link_t *link);
+void ngx_http_mistral_link_wake(ngx_http_mistral_link_t *link);
+void ngx_http_mistral_link_timer(ngx_http_mistral_link_t *link);
+void ngx_http_mistral_link_broken(ngx_http_mistral_link_t *link,
+    const char *why);
+
+
+#endif /* NGX_HTTP_MISTRAL_LINK_H */
