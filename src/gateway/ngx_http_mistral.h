@@ -186,6 +186,10 @@ ngx_int_t ngx_http_mistral_link_submit(ngx_http_mistral_call_t *call,
     const mst_rec_submit_t *s, const uint32_t *prompt,
     const uint32_t *stop_ids, const mst_bias_t *bias);
 
+/* CANCEL, but the call stays in flight: its records up to DONE, which has the
+   exact usage, still come */
+void ngx_http_mistral_link_cancel(ngx_http_mistral_call_t *call);
+
 /* idempotent: CANCEL if in flight, the place back if it holds one */
 void ngx_http_mistral_link_end(ngx_http_mistral_call_t *call);
 

@@ -166,6 +166,16 @@ ngx_http_mistral_link_submit(ngx_http_mistral_call_t *call,
 
 
 void
+ngx_http_mistral_link_cancel(ngx_http_mistral_call_t *call)
+{
+    if (call->inflight) {
+        ngx_http_mistral_call_cancel(call->link, call->id,
+                                     call->engine_epoch);
+    }
+}
+
+
+void
 ngx_http_mistral_link_end(ngx_http_mistral_call_t *call)
 {
     ngx_http_mistral_link_t  *link;
