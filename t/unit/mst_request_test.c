@@ -1,0 +1,651 @@
+
+/* Requests: URIs, bodies of every API, limits, ids. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "api/mst_request.h"
+
+
+#define C  MST_API_CHAT
+#define T  MST_API_COMPLETION
+#define K  MST_API_TOKENIZE
+#define D  MST_API_DETOKENIZE
+
+#define RANGE    "invalid_value"
+#define TYPE     "invalid_type"
+#define UNSERV   "unsupported"
+#define MISSING  "missing_required_parameter"
+
+#define U    "{\"role\":\"user\",\"content\":\"hi\"}"
+#define M    "\"messages\":[" U "]"
+#define P    "\"prompt\":\"hi\""
+
+
+typedef struct {
+    mst_api_t    api;
+    const char  *body;
+    const char  *code;                 /* NULL: accepted */
+    const char  *param;
+    const char  *part;
+} mst_case_t;
+
+
+static const mst_case_t  cases[] = {
+
+    /* the body as such */
+
+    { C, "", "invalid_json", "", "the body is empty" },
+    { C, "{", "invalid_json", "", "not valid JSON" },
+    { C, "[]", "invalid_json", "", "must be a JSON object" },
+    { C, "{" M "} {}", "invalid_json", "", "not valid JSON" },
+    { C, "{" M ",\"x\":\"\xff\"}", "invalid_json", "", "invalid UTF-8" },
+    { MST_API_MODELS, "{}", NULL, "", NULL },
+
+    /* model */
+
+    { C, "{" M "}", NULL, NULL, NULL },
+    { C, "{" M ",\"model\":\"m\"}", NULL, NULL, NULL },
+    { C, "{" M ",\"model\":null}", NULL, NULL, NULL },
+    { C, "{" M ",\"model\":\"\"}", RANGE, "model", "the name of a model" },
+    { C, "{" M ",\"model\":1}", TYPE, "model", "must be a string" },
+    { K, "{" P ",\"model\":{}}", TYPE, "model", "must be a string" },
+
+    /* messages */
+
+    { C, "{}", MISSING, "messages", "messages is missing, must be a list" },
+    { C, "{\"messages\":null}", MISSING, "messages", "is missing" },
+    { C, "{" P "}", MISSING, "messages", "is missing" },
+    { C, "{\"messages\":[]}", RANGE, "messages", "empty list" },
+    { C, "{\"messages\":{}}", TYPE, "messages", "must be a list" },
+    { C, "{\"messages\":\"hi\"}", TYPE, "messages", "must be a list" },
+    { C, "{\"messages\":[" U "," U ",{\"role\":\"user\",\"content\":5}]}",
+      TYPE, "messages[2].content", "messages[2].content is 5" },
+    { C, "{\"messages\":[{\"role\":\"robot\",\"content\":\"x\"}]}", RANGE,
+      "messages[0].role", "messages[0].role is \"robot\", must be one of" },
+    { C, "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":"
+      "\"image_url\",\"image_url\":{\"url\":\"x\"}}]}]}", UNSERV,
+      "messages[0].content[0].type", "image_url" },
+
+    /* prompt */
+
+    { T, "{" P "}", NULL, NULL, NULL },
+    { T, "{\"prompt\":\"\"}", NULL, NULL, NULL },
+    { T, "{\"prompt\":[\"hi\"]}", NULL, NULL, NULL },
+    { T, "{\"prompt\":[1,2,3]}", NULL, NULL, NULL },
+    { T, "{\"prompt\":[[1,2,3]]}", NULL, NULL, NULL },
+    { T, "{\"prompt\":[0,4294967295,5.0]}", NULL, NULL, NULL },
+    { T, "{}", MISSING, "prompt", "prompt is missing" },
+    { T, "{\"prompt\":null}", MISSING, "prompt", "prompt is missing" },
+    { T, "{" M "}", MISSING, "prompt", "prompt is missing" },
+    { T, "{\"prompt\":5}", TYPE, "prompt", "prompt is 5" },
+    { T, "{\"prompt\":{}}", TYPE, "prompt", "an empty object" },
+    { T, "{\"prompt\":[]}", RANGE, "prompt", "an empty list" },
+    { T, "{\"prompt\":[[]]}", RANGE, "prompt[0]", "at least one token id" },
+    { T, "{\"prompt\":[\"a\",\"b\"]}", UNSERV, "prompt", "has 2 prompts" },
+    { T, "{\"prompt\":[\"a\",1]}", UNSERV, "prompt", "has 2 prompts" },
+    { T, "{\"prompt\":[[1],[2],[3]]}", UNSERV, "prompt", "has 3 prompts" },
+    { T, "{\"prompt\":[1,\"a\"]}", TYPE, "prompt[1]", "is \"a\"" },
+    { T, "{\"prompt\":[[1,\"a\"]]}", TYPE, "prompt[0][1]", "is \"a\"" },
+    { T, "{\"prompt\":[1,[2]]}", TYPE, "prompt[1]", "is a list" },
+    { T, "{\"prompt\":[null]}", TYPE, "prompt[0]", "is null" },
+    { T, "{\"prompt\":[true]}", TYPE, "prompt[0]", "is true" },
+    { T, "{\"prompt\":[1,-1]}", RANGE, "prompt[1]", "is -1" },
+    { T, "{\"prompt\":[1.5]}", RANGE, "prompt[0]", "is 1.5" },
+    { T, "{\"prompt\":[4294967296]}", RANGE, "prompt[0]", "is 4294967296" },
+
+    /* stream */
+
+    { C, "{" M ",\"stream\":true}", NULL, NULL, NULL },
+    { C, "{" M ",\"stream\":1}", TYPE, "stream", "true or false" },
+    { C, "{" M ",\"stream\":\"true\"}", TYPE, "stream", "is \"true\"" },
+    { C, "{" M ",\"stream\":true,\"stream_options\":{}}", NULL, NULL, NULL },
+    { C, "{" M ",\"stream\":true,\"stream_options\":null}", NULL, NULL,
+      NULL },
+    { C, "{" M ",\"stream_options\":null}", NULL, NULL, NULL },
+    { C, "{" M ",\"stream\":true,\"stream_options\":{\"include_usage\":1}}",
+      TYPE, "stream_options.include_usage", "true or false" },
+    { C, "{" M ",\"stream\":true,\"stream_options\":true}", TYPE,
+      "stream_options", "must be an object" },
+    { C, "{" M ",\"stream_options\":{\"include_usage\":true}}", RANGE,
+      "stream_options", "which needs \"stream\": true" },
+    { T, "{" P ",\"stream\":false,\"stream_options\":{}}", RANGE,
+      "stream_options", "which needs \"stream\": true" },
+
+    /* the others that chat and completions share */
+
+    { C, "{" M ",\"user\":\"ann\"}", NULL, NULL, NULL },
+    { C, "{" M ",\"user\":1}", TYPE, "user", "must be a string" },
+    { C, "{" M ",\"metadata\":{\"task_type\":\"code\"}}", NULL, NULL, NULL },
+    { C, "{" M ",\"metadata\":[]}", TYPE, "metadata", "must be an object" },
+    { C, "{" M ",\"store\":true,\"service_tier\":\"auto\","
+      "\"parallel_tool_calls\":true,\"safety_identifier\":\"x\","
+      "\"prompt_cache_key\":\"k\",\"nonsense\":[{}]}", NULL, NULL, NULL },
+    { C, "{" M ",\"tools\":[{}]}", UNSERV, "tools", "tools is a list" },
+    { C, "{" M ",\"temperature\":3}", RANGE, "temperature", "is 3" },
+    { T, "{" P ",\"echo\":true}", UNSERV, "echo", "echo is true" },
+    { T, "{" P ",\"suffix\":\"x\"}", UNSERV, "suffix", "suffix is \"x\"" },
+    { T, "{" P ",\"echo\":false,\"suffix\":\"\",\"best_of\":1}", NULL, NULL,
+      NULL },
+    { T, "{" P ",\"suffix\":null,\"echo\":null,\"n\":null,\"stop\":null,"
+      "\"logprobs\":null,\"logit_bias\":null,\"max_tokens\":null,"
+      "\"user\":null,\"seed\":null,\"stream\":null,\"metadata\":null}",
+      NULL, NULL, NULL },
+
+    /* tokenize */
+
+    { K, "{" P "}", NULL, NULL, NULL },
+    { K, "{" M "}", NULL, NULL, NULL },
+    { K, "{\"prompt\":\"\"}", NULL, NULL, NULL },
+    { K, "{}", MISSING, "prompt", "prompt is missing" },
+    { K, "{" M "," P "}", RANGE, "prompt", "must not stand beside messages" },
+    { K, "{\"prompt\":[\"a\"]}", TYPE, "prompt", "must be a string" },
+    { K, "{\"prompt\":[1]}", TYPE, "prompt", "must be a string" },
+    { K, "{\"messages\":[]}", RANGE, "messages", "empty list" },
+    { K, "{\"messages\":[1]}", TYPE, "messages[0]", "must be an object" },
+    { K, "{" P ",\"add_special_tokens\":1}", TYPE, "add_special_tokens",
+      "true or false" },
+    { K, "{" P ",\"return_token_strs\":\"x\"}", TYPE, "return_token_strs",
+      "true or false" },
+    { K, "{" M ",\"tools\":[{}]}", UNSERV, "tools", "tools is a list" },
+    { K, "{" M ",\"add_generation_prompt\":false}", UNSERV,
+      "add_generation_prompt", "is false" },
+
+    /* detokenize */
+
+    { D, "{\"tokens\":[1,2]}", NULL, NULL, NULL },
+    { D, "{\"tokens\":[]}", NULL, NULL, NULL },
+    { D, "{}", MISSING, "tokens", "tokens is missing" },
+    { D, "{\"tokens\":\"x\"}", TYPE, "tokens", "must be a list" },
+    { D, "{\"tokens\":[1,-2]}", RANGE, "tokens[1]", "is -2" },
+    { D, "{\"tokens\":[\"x\"]}", TYPE, "tokens[0]", "is \"x\"" }
+};
+
+
+static mst_request_t *
+parse(mst_api_t api, const char *body, mst_api_error_t *e)
+{
+    memset(e, 0, sizeof(mst_api_error_t));
+
+    return mst_request_parse(api, body, strlen(body), e);
+}
+
+
+static mst_request_t *
+good(mst_api_t api, const char *body)
+{
+    mst_request_t    *r;
+    mst_api_error_t   e;
+
+    r = parse(api, body, &e);
+
+    if (r == NULL) {
+        fail_msg("%s: %s: %s", body, e.param, e.message);
+    }
+
+    return r;
+}
+
+
+static void
+str_is(mst_str_t s, const char *want, size_t len)
+{
+    assert_int_equal(s.len, len);
+
+    if (len) {
+        assert_memory_equal(s.data, want, len);
+    }
+}
+
+
+static void
+test_table(void **state)
+{
+    size_t             i;
+    mst_request_t     *r;
+    mst_api_error_t    e;
+    const mst_case_t  *c;
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        c = &cases[i];
+        r = parse(c->api, c->body, &e);
+
+        if (c->api == MST_API_MODELS) {
+            assert_null(r);
+            assert_int_equal(e.status, 404);
+            continue;
+        }
+
+        if (c->code == NULL) {
+            if (r == NULL) {
+                fail_msg("%s: %s", c->body, e.message);
+            }
+
+            mst_request_destroy(r);
+            continue;
+        }
+
+        if (r) {
+            fail_msg("%s is accepted", c->body);
+        }
+
+        if (strstr(e.message, c->part) == NULL || strcmp(e.code, c->code) != 0
+            || strcmp(e.param, c->param) != 0)
+        {
+            fail_msg("%s: param %s, code %s, \"%s\"", c->body, e.param,
+                     e.code, e.message);
+        }
+
+        assert_int_equal(e.status, 400);
+        assert_string_equal(e.type, "invalid_request_error");
+        assert_null(strchr(e.message, '\n'));
+    }
+}
+
+
+typedef struct {
+    const char  *uri;
+    mst_api_t    api;
+    const char  *id;
+} mst_uri_t;
+
+
+static void
+test_uri(void **state)
+{
+    size_t      i;
+    mst_str_t   id;
+
+    static const mst_uri_t  t[] = {
+        { "/v1/chat/completions", C, "" },
+        { "/chat/completions", C, "" },
+        { "/a/b/v1/chat/completions", C, "" },
+        { "/v1/completions", T, "" },
+        { "/completions", T, "" },
+        { "/chatx/completions", T, "" },
+        { "/v1/models", MST_API_MODELS, "" },
+        { "/models", MST_API_MODELS, "" },
+        { "/v1/models/smollm2", MST_API_MODEL, "smollm2" },
+        { "/models/smollm2", MST_API_MODEL, "smollm2" },
+        { "/v1/models/org/name/x", MST_API_MODEL, "org/name/x" },
+        { "/v1/models/accounts/a/models/m", MST_API_MODEL,
+          "accounts/a/models/m" },
+        { "/models/v1/models/m", MST_API_MODEL, "m" },
+        { "/llm/models/m", MST_API_MODEL, "m" },
+        { "/models/m/v1/chat/completions", C, "" },
+        { "/tokenize", K, "" },
+        { "/v1/tokenize", K, "" },
+        { "/detokenize", D, "" },
+        { "/v1/detokenize", D, "" },
+        { "/", MST_API_UNKNOWN, "" },
+        { "", MST_API_UNKNOWN, "" },
+        { "/v1/models/", MST_API_UNKNOWN, "" },
+        { "/v1/chat/completions/", MST_API_UNKNOWN, "" },
+        { "/v1/xchat", MST_API_UNKNOWN, "" },
+        { "completions", MST_API_UNKNOWN, "" },
+        { "/v1/xcompletions", MST_API_UNKNOWN, "" },
+        { "/v1/xtokenize", MST_API_UNKNOWN, "" },
+        { "/v1/embeddings", MST_API_UNKNOWN, "" },
+        { "/v1/Completions", MST_API_UNKNOWN, "" }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+        id = mst_str("old", 3);
+
+        if (mst_request_api(mst_str(t[i].uri, strlen(t[i].uri)), &id)
+            != t[i].api)
+        {
+            fail_msg("%s", t[i].uri);
+        }
+
+        str_is(id, t[i].id, strlen(t[i].id));
+    }
+
+    assert_string_equal(mst_request_allow(C), "POST");
+    assert_string_equal(mst_request_allow(T), "POST");
+    assert_string_equal(mst_request_allow(K), "POST");
+    assert_string_equal(mst_request_allow(D), "POST");
+    assert_string_equal(mst_request_allow(MST_API_MODELS), "GET, HEAD");
+    assert_string_equal(mst_request_allow(MST_API_MODEL), "GET, HEAD");
+    assert_null(mst_request_allow(MST_API_UNKNOWN));
+}
+
+
+/* what was parsed does not lean on the body */
+
+static void
+test_chat(void **state)
+{
+    char             *body;
+    mst_request_t    *r;
+    mst_api_error_t   e;
+
+    static const char  text[] =
+        "{\"model\":\"mi\\u0000st\",\"user\":\"ann\",\"stream\":true,"
+        "\"stream_options\":{\"include_usage\":true},"
+        "\"stop\":\"END\",\"messages\":["
+        "{\"role\":\"developer\",\"content\":\"sys\"},"
+        "{\"role\":\"user\",\"content\":\"a\\u0000b\"}]}";
+
+    (void) state;
+
+    body = strdup(text);
+    assert_non_null(body);
+    r = mst_request_parse(C, body, sizeof(text) - 1, &e);
+    assert_non_null(r);
+    memset(body, 'x', sizeof(text));
+    free(body);
+
+    assert_int_equal(r->api, C);
+    str_is(r->model, "mi\0st", 5);
+    str_is(r->user, "ann", 3);
+    assert_int_equal(r->stream, 1);
+    assert_int_equal(r->include_usage, 1);
+    assert_int_equal(r->n_messages, 2);
+    assert_int_equal(r->messages[0].role, MST_ROLE_SYSTEM);
+    str_is(r->messages[0].content, "sys", 3);
+    assert_int_equal(r->messages[1].role, MST_ROLE_USER);
+    str_is(r->messages[1].content, "a\0b", 3);
+    assert_int_equal(r->n_stop, 1);
+    str_is(r->stop[0], "END", 3);
+    assert_int_equal(r->has_prompt, 0);
+    assert_int_equal(r->echo, 0);
+
+    mst_request_destroy(r);
+    mst_request_destroy(NULL);
+}
+
+
+static void
+test_prompts(void **state)
+{
+    mst_request_t  *r;
+
+    (void) state;
+
+    r = good(T, "{\"prompt\":\"a\\u0000b\"}");
+    str_is(r->prompt, "a\0b", 3);
+    assert_int_equal(r->has_prompt, 1);
+    assert_null(r->prompt_ids);
+    assert_int_equal(r->model.len, 0);
+    assert_int_equal(r->stream, 0);
+    mst_request_destroy(r);
+
+    r = good(T, "{\"prompt\":[\"hi\"]}");
+    str_is(r->prompt, "hi", 2);
+    mst_request_destroy(r);
+
+    r = good(T, "{\"prompt\":\"\"}");
+    assert_int_equal(r->prompt.len, 0);
+    assert_int_equal(r->has_prompt, 1);
+    mst_request_destroy(r);
+
+    r = good(T, "{\"prompt\":[3,4294967295]}");
+    assert_int_equal(r->n_prompt_ids, 2);
+    assert_int_equal(r->prompt_ids[0], 3);
+    assert_true(r->prompt_ids[1] == UINT32_MAX);
+    assert_int_equal(r->has_prompt, 1);
+    mst_request_destroy(r);
+
+    r = good(T, "{\"prompt\":[[7]]}");
+    assert_int_equal(r->n_prompt_ids, 1);
+    assert_int_equal(r->prompt_ids[0], 7);
+    mst_request_destroy(r);
+
+    r = good(K, "{\"prompt\":\"hi\",\"model\":\"m\"}");
+    str_is(r->prompt, "hi", 2);
+    str_is(r->model, "m", 1);
+    assert_int_equal(r->add_special_tokens, 1);
+    assert_int_equal(r->return_token_strs, 0);
+    mst_request_destroy(r);
+
+    r = good(K, "{" M ",\"add_special_tokens\":false,"
+                "\"return_token_strs\":true}");
+    assert_int_equal(r->n_messages, 1);
+    assert_int_equal(r->has_prompt, 0);
+    assert_int_equal(r->add_special_tokens, 0);
+    assert_int_equal(r->return_token_strs, 1);
+    mst_request_destroy(r);
+
+    r = good(D, "{\"tokens\":[5,6]}");
+    assert_int_equal(r->n_prompt_ids, 2);
+    assert_int_equal(r->prompt_ids[1], 6);
+    mst_request_destroy(r);
+}
+
+
+typedef struct {
+    mst_api_t    api;
+    const char  *fields;
+    size_t       n_prompt;
+    uint32_t     context;
+    uint32_t     max_tokens;           /* 0: context_length_exceeded */
+    uint32_t     soft_tokens;
+} mst_limit_t;
+
+
+static void
+test_limits(void **state)
+{
+    char                body[300];
+    size_t              i;
+    mst_request_t      *r;
+    mst_api_error_t     e;
+    const mst_limit_t  *l;
+
+    static const mst_limit_t  t[] = {
+        { C, "", 10, 100, 90, 0 },
+        { T, "", 10, 100, 16, 0 },
+        { T, "", 90, 100, 10, 0 },
+        { C, "", 99, 100, 1, 0 },
+        { C, "", 100, 100, 0, 0 },
+        { C, "", 101, 100, 0, 0 },
+        { C, "", SIZE_MAX, 100, 0, 0 },
+        { C, "", (size_t) 1 << 32, 100, 0, 0 },
+        { C, ",\"max_tokens\":5", 10, 100, 5, 0 },
+        { T, ",\"max_tokens\":50", 10, 100, 50, 0 },
+        { C, ",\"max_tokens\":2147483647", 10, 100, 90, 0 },
+        { C, ",\"max_tokens\":5,\"max_completion_tokens\":7", 10, 100, 7, 0 },
+        { C, ",\"max_tokens\":7,\"max_completion_tokens\":5", 10, 100, 5, 0 },
+
+        /* soft: hard end at the larger of 1024 and itself */
+
+        { C, ",\"max_new_tokens\":20", 10, 8192, 1024, 20 },
+        { T, ",\"max_new_tokens\":20", 10, 8192, 1024, 20 },
+        { C, ",\"max_new_tokens\":1024", 10, 8192, 1024, 0 },
+        { C, ",\"max_new_tokens\":2000", 10, 8192, 2000, 0 },
+        { C, ",\"max_new_tokens\":20", 10, 100, 90, 20 },
+        { C, ",\"max_new_tokens\":200", 10, 100, 90, 0 },
+        { C, ",\"max_new_tokens\":20,\"hard_max_new_tokens\":30", 10, 100, 30,
+          20 },
+        { C, ",\"max_new_tokens\":30,\"hard_max_new_tokens\":30", 10, 100, 30,
+          0 },
+        { C, ",\"max_new_tokens\":20,\"hard_max_new_tokens\":3000", 10, 8192,
+          3000, 20 },
+        { C, ",\"hard_max_new_tokens\":30", 10, 100, 30, 0 },
+        { T, ",\"hard_max_new_tokens\":30", 10, 100, 30, 0 },
+
+        /* both families: the strict one bounds too */
+
+        { C, ",\"max_new_tokens\":20,\"max_tokens\":50", 10, 8192, 50, 20 },
+        { C, ",\"max_new_tokens\":20,\"max_tokens\":5", 10, 8192, 5, 0 },
+        { C, ",\"max_new_tokens\":20,\"max_tokens\":5000", 10, 8192, 1024,
+          20 },
+        { C, ",\"max_new_tokens\":20,\"hard_max_new_tokens\":40,"
+          "\"max_completion_tokens\":30,\"max_tokens\":10", 10, 8192, 30, 20 }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+        l = &t[i];
+
+        (void) snprintf(body, sizeof(body), "{%s%s}", l->api == C ? M : P,
+                        l->fields);
+        r = good(l->api, body);
+        memset(&e, 0, sizeof(e));
+
+        if (l->max_tokens == 0) {
+            assert_int_equal(mst_request_limits(r, l->n_prompt, l->context,
+                                                &e), MST_ERROR);
+            assert_int_equal(e.status, 400);
+            assert_string_equal(e.code, "context_length_exceeded");
+            assert_string_equal(e.param, "messages");
+            assert_non_null(strstr(e.message,
+                                   "maximum context length is 100 tokens"));
+
+        } else {
+            assert_int_equal(mst_request_limits(r, l->n_prompt, l->context,
+                                                &e), MST_OK);
+
+            if (r->params.max_tokens != l->max_tokens
+                || r->params.soft_tokens != l->soft_tokens)
+            {
+                fail_msg("%s: %u %u", body, r->params.max_tokens,
+                         r->params.soft_tokens);
+            }
+        }
+
+        mst_request_destroy(r);
+    }
+
+    r = good(T, "{\"prompt\":\"\"}");
+    assert_int_equal(mst_request_limits(r, 0, 100, &e), MST_ERROR);
+    assert_string_equal(e.param, "prompt");
+    assert_non_null(strstr(e.message, "the prompt is empty"));
+    assert_int_equal(mst_request_limits(r, 1234, 1000, &e), MST_ERROR);
+    assert_string_equal(e.param, "prompt");
+    assert_non_null(strstr(e.message, "1000"));
+    assert_non_null(strstr(e.message, "1234"));
+    mst_request_destroy(r);
+}
+
+
+static void
+test_ids(void **state)
+{
+    mst_request_t    *r;
+    mst_api_error_t   e;
+
+    (void) state;
+
+    r = good(T, "{\"prompt\":[1,99],\"logit_bias\":{\"98\":1},"
+                "\"stop_token_ids\":[2,97]}");
+    assert_int_equal(mst_request_check_ids(r, 100, &e), MST_OK);
+
+    assert_int_equal(mst_request_check_ids(r, 99, &e), MST_ERROR);
+    assert_string_equal(e.param, "prompt");
+    assert_string_equal(e.message,
+                        "prompt[1] is 99, must be a token id below 99");
+    mst_request_destroy(r);
+
+    r = good(C, "{" M ",\"logit_bias\":{\"98\":1},"
+                "\"stop_token_ids\":[2,97]}");
+    assert_int_equal(mst_request_check_ids(r, 99, &e), MST_OK);
+    assert_int_equal(mst_request_check_ids(r, 98, &e), MST_ERROR);
+    assert_string_equal(e.param, "logit_bias");
+    assert_string_equal(e.message, "logit_bias has the key 98, must be a "
+                        "token id below 98");
+    mst_request_destroy(r);
+
+    r = good(C, "{" M ",\"stop_token_ids\":[2,97]}");
+    assert_int_equal(mst_request_check_ids(r, 97, &e), MST_ERROR);
+    assert_string_equal(e.param, "stop_token_ids");
+    assert_int_equal(e.status, 400);
+    mst_request_destroy(r);
+
+    r = good(D, "{\"tokens\":[5]}");
+    assert_int_equal(mst_request_check_ids(r, 5, &e), MST_ERROR);
+    assert_string_equal(e.param, "tokens");
+    mst_request_destroy(r);
+}
+
+
+/*
+ * A good body with random damage: whatever comes out is an error that says
+ * something, or a request; the sanitizer watches.
+ */
+
+static void
+test_damage(void **state)
+{
+    char             *body;
+    size_t            i, k, len;
+    unsigned          seed, round;
+    mst_request_t    *r;
+    mst_api_error_t   e;
+
+    static const char  text[] =
+        "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":"
+        "[{\"type\":\"text\",\"text\":\"h\\u0000i \xf0\x9f\x98\x80\"}],"
+        "\"name\":\"n\"},{\"role\":\"assistant\",\"content\":null,"
+        "\"tool_calls\":[{}]}],\"prompt\":[1,2,3],\"tokens\":[5],"
+        "\"stop\":[\"a\",\"b\"],\"logit_bias\":{\"5\":-1.5},"
+        "\"max_tokens\":12,\"temperature\":0.5,\"stream\":true,"
+        "\"stream_options\":{\"include_usage\":true},\"seed\":-12}";
+
+    static const char       bytes[] = "{}[]\",:0123456789.eE-+\\untfl \x80";
+    static const mst_api_t  apis[] = { C, T, K, D };
+
+    (void) state;
+
+    seed = (unsigned) time(NULL);
+    print_message("seed %u\n", seed);
+
+    for (round = 0; round < 40000; round++) {
+        len = sizeof(text) - 1;
+
+        if (round % 8 == 0) {
+            len = (size_t) rand_r(&seed) % len;
+        }
+
+        body = malloc(len ? len : 1);
+        assert_non_null(body);
+        memcpy(body, text, len);
+
+        for (i = 0; len && i < round % 4; i++) {
+            k = (size_t) rand_r(&seed) % len;
+            body[k] = bytes[(size_t) rand_r(&seed) % (sizeof(bytes) - 1)];
+        }
+
+        memset(&e, 0, sizeof(e));
+        r = mst_request_parse(apis[round / 8 % 4], body, len, &e);
+        free(body);
+
+        if (r == NULL) {
+            assert_int_equal(e.status, 400);
+            assert_true(e.message[0] != '\0');
+        }
+
+        mst_request_destroy(r);
+    }
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_uri),
+        cmocka_unit_test(test_chat),
+        cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_damage)
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
