@@ -17,6 +17,10 @@
 #include "api/mst_json.h"
 
 
+/* decimals of a float that is no smaller than 1e-5: nine digits */
+#define MST_JSON_DECIMALS  15
+
+
 typedef struct {
     const unsigned char  *start;
     const unsigned char  *p;
@@ -33,6 +37,8 @@ static int mst_json_scan_mark(mst_json_scan_t *s);
 static int mst_json_scan_string(mst_json_scan_t *s);
 static int mst_json_scan_error(mst_json_scan_t *s, const char *what);
 static char *mst_json_escape(char *q, unsigned char c);
+static int mst_json_decimal(mst_buf_t *out, int negative, uint64_t units,
+    int k);
 
 
 /*
@@ -399,14 +405,35 @@ mst_json_number(mst_buf_t *out, double x)
 }
 
 
+/*
+ * A report of log-probabilities holds twenty numbers for each token, so the
+ * usual ones are written without snprintf(): the fewest decimals k for which
+ * round(x * 10^k) / 10^k is x again.  Both are exact integers in a double.
+ */
+
 int
 mst_json_float(mst_buf_t *out, float x)
 {
-    int   n, digits;
-    char  text[32];
+    int       k, n, digits;
+    char      text[32];
+    double    scale, y;
+    uint64_t  units;
 
     if (!isfinite(x)) {
         return mst_buf_text(out, "null");
+    }
+
+    y = fabs((double) x);
+
+    if (y >= 1e-5 && y < 1e7) {
+
+        for (k = 0, scale = 1; k < MST_JSON_DECIMALS; k++, scale *= 10) {
+            units = (uint64_t) (y * scale + 0.5);
+
+            if ((float) ((double) units / scale) == (float) y) {
+                return mst_json_decimal(out, x < 0, units, k);
+            }
+        }
     }
 
     for (digits = 6; digits <= 9; digits++) {
@@ -418,4 +445,35 @@ mst_json_float(mst_buf_t *out, float x)
     }
 
     return mst_buf_append(out, text, (size_t) n);
+}
+
+
+/* units / 10^k */
+
+static int
+mst_json_decimal(mst_buf_t *out, int negative, uint64_t units, int k)
+{
+    char  *p, text[32];
+
+    p = text + sizeof(text);
+
+    for ( /* void */ ; k > 0; k--) {
+        *--p = (char) ('0' + units % 10);
+        units /= 10;
+
+        if (k == 1) {
+            *--p = '.';
+        }
+    }
+
+    do {
+        *--p = (char) ('0' + units % 10);
+        units /= 10;
+    } while (units);
+
+    if (negative) {
+        *--p = '-';
+    }
+
+    return mst_buf_append(out, p, (size_t) (text + sizeof(text) - p));
 }
