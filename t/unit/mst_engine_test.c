@@ -1,225 +1,1029 @@
 
 /*
- * The engine with runners whose answers are known: the null model, and one
- * whose next token follows from the KV blocks that it was given, so that a
- * wrong table, chunk, position or cache hit changes the answer.
+ * The engine's rules, one by one: limits, refusals, cancels, deadlines, the
+ * prefix cache, preemption, broken numbers, and what it costs.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "base/mst_hash.h"
-#include "base/mst_mem.h"
-#include "base/mst_time.h"
-#include "engine/mst_engine.h"
+#include "mst_engine_host.h"
 
 
-#define MAX_TAGS  20000
-
+/* 16 tokens a block, as in the null model; a fault on demand */
 
 typedef struct {
-    int           admits;
-    int           refuses;
-    int           dones;
-    int           end;                 /* events after the last one */
-    mst_refuse_t  refuse;
-    mst_finish_t  finish;
-    mst_usage_t   usage;
-    uint32_t      cached;
-    uint32_t      n;
-    uint32_t      ids[512];
-    char          text[128];
-} answer_t;
+    uint32_t  nan_id;              /* a prompt with it breaks at once; 0: off */
+    int       fail;                /* the step fails */
+    uint32_t  rows;                /* of the last step */
+} fault_t;
 
 
-typedef struct {
-    mst_engine_t  *e;
-    answer_t      *answers;            /* [MAX_TAGS] */
-    uint64_t       order[4096];        /* tags as they were admitted */
-    uint32_t       n_order;
-    uint64_t       events;
-} host_t;
-
-
-static void
-on_event(void *data, const mst_event_t *ev)
+static int
+fault_step(void *data, mst_step_t *step, mst_err_t *err)
 {
-    host_t    *h;
-    answer_t  *a;
+    fault_t        *f;
+    uint32_t        i, k;
+    mst_sample_t   *s;
+    mst_sampled_t  *out;
 
-    h = data;
+    f = data;
+    f->rows = step->batch.n_tokens;
 
-    assert_true(ev->tag < MAX_TAGS);
-
-    a = &h->answers[ev->tag];
-    h->events++;
-    a->end += a->dones || a->refuses;
-
-    switch (ev->type) {
-
-    case MST_EVENT_ADMIT:
-        a->admits++;
-        a->cached = ev->cached;
-
-        if (h->n_order < 4096) {
-            h->order[h->n_order++] = ev->tag;
-        }
-
-        break;
-
-    case MST_EVENT_REFUSE:
-        a->refuses++;
-        a->refuse = ev->refuse;
-        snprintf(a->text, sizeof(a->text), "%s", ev->text ? ev->text : "");
-        break;
-
-    case MST_EVENT_TOKEN:
-        assert_int_equal(a->admits, 1);
-
-        if (a->n < 512) {
-            a->ids[a->n] = ev->sampled->id;
-        }
-
-        a->n++;
-        break;
-
-    case MST_EVENT_DONE:
-        a->dones++;
-        a->finish = ev->finish;
-        a->usage = *ev->usage;
-        assert_int_equal(a->usage.completion, a->n);
-        break;
-    }
-}
-
-
-static uint64_t
-no_clock(void)
-{
-    return 0;
-}
-
-
-static void
-host_open(host_t *h, mst_runner_t *r, uint32_t max_batch, uint32_t chunk,
-    int no_cache)
-{
-    mst_err_t          err;
-    mst_engine_conf_t  conf;
-
-    memset(h, 0, sizeof(host_t));
-    memset(&conf, 0, sizeof(conf));
-    err.text[0] = '\0';
-
-    h->answers = calloc(MAX_TAGS, sizeof(answer_t));
-
-    conf.max_batch = max_batch;
-    conf.prefill_chunk = chunk;
-    conf.no_prefix_cache = no_cache;
-    conf.clock = no_clock;
-    conf.handler = on_event;
-    conf.data = h;
-
-    h->e = mst_engine_create(&conf, r, &err);
-    assert_string_equal(err.text, "");
-    assert_non_null(h->e);
-}
-
-
-static void
-host_close(host_t *h)
-{
-    mst_engine_destroy(h->e);
-    free(h->answers);
-}
-
-
-static void
-null_runner(mst_runner_t *r, double rate, uint32_t len, uint32_t n_blocks)
-{
-    mst_err_t        err;
-    mst_null_conf_t  conf;
-
-    memset(&conf, 0, sizeof(conf));
-    err.text[0] = '\0';
-
-    conf.rate = rate;
-    conf.len = len;
-    conf.context = 4096;
-    conf.n_blocks = n_blocks;
-
-    assert_int_equal(mst_runner_null(r, &conf, &err), MST_OK);
-}
-
-
-static void
-submit_text(host_t *h, uint64_t tag, const char *text, uint32_t max_tokens,
-    uint64_t now)
-{
-    uint32_t      i, ids[1024];
-    mst_submit_t  s;
-
-    memset(&s, 0, sizeof(s));
-    mst_params_default(&s.params);
-
-    for (i = 0; text[i]; i++) {
-        ids[i] = (unsigned char) text[i];
+    if (f->fail) {
+        return mst_err_set(err, "the device is gone");
     }
 
-    s.tag = tag;
-    s.prompt = ids;
-    s.n_prompt = i;
-    s.params.max_tokens = max_tokens;
+    for (i = 0; i < step->batch.n_seqs; i++) {
+        if (step->batch.seqs[i].logits != MST_LOGITS_LAST) {
+            continue;
+        }
 
-    mst_engine_submit(h->e, &s, now);
+        s = &step->samples[i];
+        out = &step->sampled[i];
+
+        memset(out, 0, sizeof(mst_sampled_t));
+        out->status = MST_OK;
+        out->id = 100 + s->n_tokens - s->n_prompt;
+
+        if (s->greedy) {
+            out->id = 99;
+        }
+
+        for (k = 0; k < s->n_tokens && f->nan_id; k++) {
+            if (s->tokens[k] == f->nan_id) {
+                out->status = MST_ERROR;
+            }
+        }
+    }
+
+    return MST_OK;
 }
 
 
 static void
-test_null_fox(void **state)
+fault_destroy(void *data)
 {
-    int           rc, steps;
-    host_t        h;
-    uint32_t      i;
-    uint64_t      wake;
-    mst_err_t     err;
-    mst_runner_t  r;
+    (void) data;
+}
+
+
+static void
+fault_runner(mst_runner_t *r, fault_t *f, uint32_t context, uint32_t n_blocks)
+{
+    memset(r, 0, sizeof(mst_runner_t));
+    memset(f, 0, sizeof(fault_t));
+
+    r->info.n_vocab = 1000;
+    r->info.context = context;
+    r->info.block_tokens = 16;
+    r->info.n_blocks = n_blocks;
+    r->data = f;
+    r->step = fault_step;
+    r->destroy = fault_destroy;
+}
+
+
+static void
+test_limits(void **state)
+{
+    host_t         h;
+    fault_t        f;
+    uint32_t       ids[64] = { 1, 2, 3 }, stop[] = { 103, 105 };
+    mst_runner_t   r;
+    mst_submit_t   s;
 
     (void) state;
 
-    null_runner(&r, 0, 50, 0);
-    host_open(&h, &r, 4, 64, 0);
+    fault_runner(&r, &f, 64, 100);
+    host_open(&h, &r, 8, 64, 10);
 
-    submit_text(&h, 1, "hello", 100, 1);
+    /* a stop id is counted and told */
 
-    for (steps = 0; steps < 1000; steps++) {
-        rc = mst_engine_step(h.e, 1, &wake, &err);
+    host_submit_init(&s, 1, ids, 3, 20);
+    s.stop_ids = stop;
+    s.n_stop = 2;
+    mst_engine_submit(h.e, &s, h.now);
 
-        if (rc == MST_AGAIN) {
-            break;
-        }
+    /* before min_tokens it is none: 103 is the 4th token, 4 must stand
+       before */
 
-        assert_int_equal(rc, MST_OK);
+    s.tag = 2;
+    s.params.min_tokens = 4;
+    mst_engine_submit(h.e, &s, h.now);
+
+    s.tag = 3;
+    s.params.min_tokens = 3;
+    mst_engine_submit(h.e, &s, h.now);
+
+    host_submit_init(&s, 4, ids, 3, 20);       /* hard end */
+    s.params.soft_tokens = 5;
+    mst_engine_submit(h.e, &s, h.now);
+
+    host_submit_init(&s, 5, ids, 60, 20);      /* context of 64 */
+    mst_engine_submit(h.e, &s, h.now);
+
+    host_submit_init(&s, 6, ids, 63, 20);
+    mst_engine_submit(h.e, &s, h.now);
+
+    host_submit_init(&s, 7, ids, 3, 0);        /* the prompt only */
+    mst_engine_submit(h.e, &s, h.now);
+
+    host_submit_init(&s, 8, ids, 1, 1);
+    mst_engine_submit(h.e, &s, h.now);
+
+    host_run(&h, 0);
+
+    assert_int_equal(h.answers[1].finish, MST_FINISH_STOP);
+    assert_int_equal(h.answers[1].n, 4);
+    assert_int_equal(h.answers[1].ids[3], 103);
+    assert_int_equal(h.answers[1].usage.prompt, 3);
+
+    assert_int_equal(h.answers[2].finish, MST_FINISH_STOP);
+    assert_int_equal(h.answers[2].n, 6);
+    assert_int_equal(h.answers[3].n, 4);
+
+    assert_int_equal(h.answers[4].finish, MST_FINISH_LENGTH);
+    assert_int_equal(h.answers[4].n, 20);
+    assert_int_equal(h.answers[4].ids[4], 104);
+    assert_int_equal(h.answers[4].ids[5], 99);
+    assert_int_equal(h.answers[4].ids[19], 99);
+
+    assert_int_equal(h.answers[5].finish, MST_FINISH_LENGTH);
+    assert_int_equal(h.answers[5].n, 4);
+    assert_int_equal(h.answers[6].n, 1);
+
+    assert_int_equal(h.answers[7].finish, MST_FINISH_LENGTH);
+    assert_int_equal(h.answers[7].n, 0);
+    assert_int_equal(h.answers[7].usage.prompt, 3);
+    assert_int_equal(h.answers[7].admits, 1);
+
+    assert_int_equal(h.answers[8].n, 1);
+
+    host_check_counts(&h);
+    host_close(&h);
+}
+
+
+static void
+test_refusals(void **state)
+{
+    host_t         h;
+    fault_t        f;
+    uint32_t       ids[200] = { 1, 2, 3 }, stop[40] = { 0 };
+    mst_bias_t     bias[2] = { { 5, 1 }, { 6, -100 } };
+    mst_runner_t   r;
+    mst_submit_t   s;
+
+    (void) state;
+
+    fault_runner(&r, &f, 100, 5);              /* 80 tokens */
+    host_open(&h, &r, 8, 64, 20);
+
+#define refused(tag_, why, what)                                              \
+    s.tag = tag_;                                                             \
+    mst_engine_submit(h.e, &s, h.now);                                        \
+    assert_int_equal(h.answers[tag_].refuses, 1);                             \
+    assert_int_equal(h.answers[tag_].refuse, why);                            \
+    assert_string_equal(h.answers[tag_].text, what);                          \
+    host_submit_init(&s, 0, ids, 3, 20)
+
+    host_submit_init(&s, 0, ids, 100, 20);
+    refused(1, MST_REFUSE_TOO_LONG, "");
+
+    s.n_prompt = 81;
+    refused(2, MST_REFUSE_KV_FULL, "");
+
+    s.n_prompt = 0;
+    refused(3, MST_REFUSE_INVALID, "the prompt is empty");
+
+    ids[2] = 1000;
+    refused(4, MST_REFUSE_INVALID,
+            "token 2 of the prompt is 1000, the vocabulary has 1000");
+    ids[2] = 3;
+
+    s.stop_ids = stop;
+    s.n_stop = 33;
+    refused(5, MST_REFUSE_INVALID, "33 stop ids and 0 biases, at most 32 and "
+            "1024 are allowed");
+
+    stop[1] = 1001;
+    s.stop_ids = stop;
+    s.n_stop = 2;
+    refused(6, MST_REFUSE_INVALID, "stop id 1001, the vocabulary has 1000");
+
+    s.bias = bias;
+    s.n_bias = 2;
+    bias[1].id = 1000;
+    refused(7, MST_REFUSE_INVALID, "bias -100 of token 1000, allowed are "
+            "-100 .. 100 of 1000 tokens");
+
+    bias[1].id = 6;
+    bias[1].value = 0.0f / 0.0f;
+    s.bias = bias;
+    s.n_bias = 2;
+    s.tag = 8;
+    mst_engine_submit(h.e, &s, h.now);
+    assert_int_equal(h.answers[8].refuse, MST_REFUSE_INVALID);
+
+    host_submit_init(&s, 0, ids, 3, 20);
+    s.params.temperature = 3;
+    refused(9, MST_REFUSE_INVALID, "temperature 3 is outside 0 .. 2");
+
+    /* a living tag */
+
+    s.tag = 10;
+    mst_engine_submit(h.e, &s, h.now);
+    mst_engine_submit(h.e, &s, h.now);
+    assert_int_equal(h.answers[10].refuses, 1);
+    assert_string_equal(h.answers[10].text, "tag 10 is in use");
+
+    host_close(&h);
+#undef refused
+}
+
+
+static void
+test_deadline(void **state)
+{
+    host_t         h;
+    fault_t        f;
+    uint32_t       ids[8] = { 1, 2, 3 };
+    mst_runner_t   r;
+    mst_submit_t   s;
+
+    (void) state;
+
+    host_null(&r, 10, 0, 0, 0);
+    host_open(&h, &r, 1, 64, 5);
+
+    host_submit(&h, 1, 4, 50);
+    assert_int_equal(host_step(&h), MST_OK);
+
+    /* no place; to be refused before the first one's next token */
+
+    host_submit_init(&s, 2, ids, 3, 5);
+    s.deadline_ns = h.now + 50;
+    mst_engine_submit(h.e, &s, h.now);
+
+    host_submit_init(&s, 3, ids, 3, 5);
+    s.deadline_ns = h.now + 10 * MST_S;
+    mst_engine_submit(h.e, &s, h.now);
+
+    assert_int_equal(host_step(&h), MST_AGAIN);
+    assert_int_equal(h.wake, h.now + 50);
+    assert_int_equal(h.answers[2].refuses, 0);
+
+    h.now += 49;
+    assert_int_equal(host_step(&h), MST_AGAIN);
+    assert_int_equal(h.answers[2].refuses, 0);
+
+    h.now += 1;
+    host_run(&h, 0);
+    assert_int_equal(h.answers[2].refuse, MST_REFUSE_DEADLINE);
+    assert_int_equal(h.wake, 1000 + 100 * MST_MS);
+
+    /* the other starts when the first is done, and has no deadline then */
+
+    h.now += 2 * MST_S;
+    mst_engine_cancel(h.e, 1, h.now);
+    assert_int_equal(host_step(&h), MST_OK);
+    assert_int_equal(h.answers[3].admits, 1);
+
+    h.now += 20 * MST_S;
+    host_run(&h, 1);
+    assert_int_equal(h.answers[3].n, 5);
+
+    host_close(&h);
+
+    /* preempted is not "not started" */
+
+    fault_runner(&r, &f, 100, 2);
+    host_open(&h, &r, 4, 64, 5);
+
+    host_submit(&h, 1, 10, 20);
+    host_submit_init(&s, 2, ids, 3, 20);
+    s.deadline_ns = h.now + 5;
+    s.no_wait = 1;
+    mst_engine_submit(h.e, &s, h.now);
+
+    while (host_step(&h) == MST_OK) {
+        h.now++;
     }
 
-    assert_int_equal(steps, 50);
-    assert_int_equal(wake, 0);
-    assert_int_equal(h.answers[1].n, 50);
-    assert_int_equal(h.answers[1].finish, MST_FINISH_STOP);
+    assert_int_equal(h.answers[2].n, 20);
+    assert_true(h.answers[2].usage.preemptions > 0);
 
-    for (i = 0; i < 50; i++) {
-        assert_int_equal(h.answers[1].ids[i],
-            "The quick brown fox jumps over the lazy dog. "[i % 45]);
+    host_close(&h);
+}
+
+
+static void
+test_no_wait(void **state)
+{
+    host_t         h;
+    fault_t        f;
+    uint32_t       ids[64] = { 1, 2, 3 };
+    mst_runner_t   r;
+    mst_submit_t   s;
+
+    (void) state;
+
+    fault_runner(&r, &f, 100, 4);
+    host_open(&h, &r, 4, 40, 10);
+
+    host_submit(&h, 1, 30, 5);
+
+    host_submit_init(&s, 2, ids, 33, 5);       /* 3 blocks, 2 are there */
+    s.no_wait = 1;
+    mst_engine_submit(h.e, &s, h.now);
+
+    s.tag = 3;
+    s.n_prompt = 3;                            /* would fit, is behind */
+    mst_engine_submit(h.e, &s, h.now);
+
+    host_submit(&h, 4, 3, 5);                  /* may wait */
+
+    assert_int_equal(host_step(&h), MST_OK);
+    assert_int_equal(h.answers[1].admits, 1);
+    assert_int_equal(h.answers[2].refuse, MST_REFUSE_KV_FULL);
+    assert_int_equal(h.answers[3].refuse, MST_REFUSE_KV_FULL);
+    assert_int_equal(h.answers[4].refuses, 0);
+
+    /* the token budget is no lack of blocks: 10 + 1 of 40 are left */
+
+    s.tag = 5;
+    s.n_prompt = 20;
+    mst_engine_submit(h.e, &s, h.now);
+    host_run(&h, 0);
+    assert_int_equal(h.answers[4].n, 5);
+    assert_int_equal(h.answers[5].refuses + h.answers[5].dones, 1);
+
+    s.tag = 6;
+    s.n_prompt = 60;
+    mst_engine_submit(h.e, &s, h.now);
+    host_run(&h, 0);
+    assert_int_equal(h.answers[6].n, 4 * 16 - 60 + 1);
+
+    host_close(&h);
+}
+
+
+/* one that has all blocks and needs one more ends, it does not spin */
+
+static void
+test_pool_is_the_end(void **state)
+{
+    host_t         h;
+    fault_t        f;
+    uint32_t       steps;
+    mst_runner_t   r;
+
+    (void) state;
+
+    fault_runner(&r, &f, 1000, 3);
+    host_open(&h, &r, 4, 40, 10);
+
+    host_submit(&h, 1, 10, 500);
+    steps = host_run(&h, 0);
+
+    /* 48 places; the last token sampled needs none */
+
+    assert_int_equal(h.answers[1].finish, MST_FINISH_LENGTH);
+    assert_int_equal(h.answers[1].n, 39);
+    assert_int_equal(steps, 39);
+
+    /* two of them: the second goes on when the first is through */
+
+    host_submit(&h, 2, 10, 500);
+    host_submit(&h, 3, 10, 500);
+    host_run(&h, 0);
+
+    assert_int_equal(h.answers[2].n, 39);
+    assert_int_equal(h.answers[3].n, 39);
+    assert_int_equal(h.answers[2].usage.preemptions, 0);
+    assert_true(h.answers[3].usage.preemptions > 0);
+
+    host_check_counts(&h);
+    host_close(&h);
+}
+
+
+static void
+test_cancel(void **state)
+{
+    host_t              h;
+    uint32_t            ids[4] = { 1, 2, 3 };
+    mst_runner_t        r;
+    mst_submit_t        s;
+    mst_engine_stats_t  st;
+
+    (void) state;
+
+    host_null(&r, 10, 50 * MST_MS, 0, 12);
+    host_open(&h, &r, 2, 32, 10);
+
+    mst_engine_cancel(h.e, 7, h.now);          /* unknown: nothing */
+    assert_int_equal(h.events, 0);
+
+    /* never started; with a deadline and no_wait */
+
+    host_submit_init(&s, 1, ids, 3, 5);
+    s.no_wait = 1;
+    s.deadline_ns = h.now + 1000;
+    mst_engine_submit(h.e, &s, h.now);
+    h.now += 10;
+    mst_engine_cancel(h.e, 1, h.now);
+    assert_int_equal(h.answers[1].finish, MST_FINISH_CANCELLED);
+    assert_int_equal(h.answers[1].usage.queue_ns, 10);
+    assert_int_equal(h.answers[1].usage.prompt, 3);
+    assert_int_equal(h.answers[1].admits, 0);
+
+    h.now += 5000;
+    assert_int_equal(host_step(&h), MST_AGAIN);
+    assert_int_equal(h.wake, 0);
+
+    /* in the middle of its prompt */
+
+    host_submit(&h, 2, 100, 5);
+    host_step(&h);
+    mst_engine_stats(h.e, &st);
+    assert_int_equal(st.blocks_used, 7);
+    mst_engine_cancel(h.e, 2, h.now);
+    mst_engine_stats(h.e, &st);
+    assert_int_equal(st.blocks_used, 0);
+    assert_int_equal(st.running, 0);
+    assert_int_equal(h.answers[2].finish, MST_FINISH_CANCELLED);
+    assert_int_equal(h.answers[2].n, 0);
+
+    /* asleep until its first token */
+
+    host_submit(&h, 3, 10, 5);
+    host_run(&h, 0);
+    mst_engine_cancel(h.e, 3, h.now);
+    assert_int_equal(host_step(&h), MST_AGAIN);
+    assert_int_equal(h.wake, 0);
+
+    /* between tokens, and due */
+
+    host_submit(&h, 4, 10, 50);
+    host_run(&h, 0);
+    h.now = h.wake;
+    host_run(&h, 0);
+    h.now = h.wake;
+    host_run(&h, 0);
+    assert_int_equal(h.answers[4].n, 2);
+    h.now = h.wake;
+    mst_engine_cancel(h.e, 4, h.now);
+    assert_int_equal(h.answers[4].usage.completion, 2);
+    assert_int_equal(host_step(&h), MST_AGAIN);
+
+    /* preempted: 12 blocks, two that grow to 8 each */
+
+    host_close(&h);
+    host_null(&r, 10, 0, 0, 12);
+    host_open(&h, &r, 2, 200, 10);
+
+    host_submit(&h, 5, 90, 100);
+    host_submit(&h, 6, 90, 100);
+
+    do {
+        host_run(&h, 0);
+        h.now = h.wake;
+        mst_engine_stats(h.e, &st);
+    } while (st.preemptions == 0);
+
+    assert_int_equal(st.running, 1);
+    assert_int_equal(st.waiting, 1);
+    mst_engine_cancel(h.e, 6, h.now);
+    assert_int_equal(h.answers[6].usage.preemptions, 1);
+    assert_true(h.answers[6].n > 0);
+    mst_engine_stats(h.e, &st);
+    assert_int_equal(st.waiting, 0);
+    assert_int_equal(st.waiting_tokens, 0);
+
+    host_run(&h, 1);
+    host_check_fox(&h.answers[5], 100);
+    mst_engine_stats(h.e, &st);
+    assert_int_equal(st.blocks_used, 0);
+
+    host_close(&h);
+}
+
+
+/* what a fixed trace finds in the cache */
+
+static void
+test_cache(void **state)
+{
+    host_t              h;
+    fault_t             f;
+    uint32_t            ids[100], i;
+    mst_runner_t        r;
+    mst_submit_t        s;
+    mst_engine_stats_t  st;
+
+    (void) state;
+
+    for (i = 0; i < 100; i++) {
+        ids[i] = i;
+    }
+
+    fault_runner(&r, &f, 1000, 20);
+    host_open(&h, &r, 8, 200, 20);
+
+    host_submit_init(&s, 1, ids, 64, 1);
+    mst_engine_submit(h.e, &s, h.now);
+    host_run(&h, 0);
+    assert_int_equal(f.rows, 64);
+    mst_engine_stats(h.e, &st);
+    assert_int_equal(st.blocks_cached, 4);
+
+    /* the same: three blocks, for one token must be computed */
+
+    s.tag = 2;
+    mst_engine_submit(h.e, &s, h.now);
+    host_run(&h, 0);
+    assert_int_equal(h.answers[2].cached, 48);
+    assert_int_equal(f.rows, 16);
+
+    /* one more: all four */
+
+    s.tag = 3;
+    s.n_prompt = 65;
+    mst_engine_submit(h.e, &s, h.now);
+    host_run(&h, 0);
+    assert_int_equal(h.answers[3].cached, 64);
+    assert_int_equal(f.rows, 1);
+
+    /* another tenant: nothing */
+
+    s.tag = 4;
+    s.salt[15] = 1;
+    mst_engine_submit(h.e, &s, h.now);
+    host_run(&h, 0);
+    assert_int_equal(h.answers[4].cached, 0);
+    assert_int_equal(f.rows, 65);
+    s.salt[15] = 0;
+
+    /* another token in the second block */
+
+    ids[20] = 999;
+    s.tag = 5;
+    mst_engine_submit(h.e, &s, h.now);
+    host_run(&h, 0);
+    assert_int_equal(h.answers[5].cached, 16);
+    ids[20] = 20;
+
+    /* a dialogue: prompt and answer are the next prompt.  64 + 33 tokens
+       of which 96 are computed */
+
+    s.tag = 6;
+    s.n_prompt = 64;
+    s.params.max_tokens = 33;
+    mst_engine_submit(h.e, &s, h.now);
+    host_run(&h, 0);
+
+    for (i = 0; i < 33; i++) {
+        ids[64 + i] = h.answers[6].ids[i];
+    }
+
+    s.tag = 7;
+    s.n_prompt = 99;
+    s.params.max_tokens = 1;
+    mst_engine_submit(h.e, &s, h.now);
+    host_run(&h, 0);
+    assert_int_equal(h.answers[7].cached, 96);
+    assert_int_equal(f.rows, 3);
+
+    mst_engine_stats(h.e, &st);
+    assert_int_equal(st.cached_tokens, 48 + 64 + 16 + 48 + 96);
+    assert_int_equal(st.prompt_tokens, 64 + 64 + 65 * 3 + 64 + 99);
+    assert_int_equal(st.completion_tokens, 6 + 33);
+    assert_int_equal(st.finished, 7);
+
+    host_close(&h);
+}
+
+
+/* eight that share a prompt and run at once hold its blocks once */
+
+static void
+test_sharing(void **state)
+{
+    host_t              h;
+    fault_t             f;
+    uint32_t            i;
+    mst_runner_t        r;
+    mst_engine_stats_t  st;
+
+    (void) state;
+
+    fault_runner(&r, &f, 1000, 100);
+    host_open(&h, &r, 8, 1000, 20);
+
+    for (i = 0; i < 8; i++) {
+        host_submit(&h, i, 64, 16);
+    }
+
+    /* all in one step: each computes it, the copies are let go after */
+
+    assert_int_equal(host_step(&h), MST_OK);
+    assert_int_equal(f.rows, 8 * 64);
+    mst_engine_stats(h.e, &st);
+    assert_int_equal(st.running, 8);
+    assert_int_equal(st.blocks_used, 4);
+
+    assert_int_equal(host_step(&h), MST_OK);
+    mst_engine_stats(h.e, &st);
+    assert_int_equal(st.blocks_used, 4 + 8);
+
+    assert_int_equal(host_run(&h, 0), 14);
+
+    for (i = 0; i < 8; i++) {
+        assert_int_equal(h.answers[i].n, 16);
+    }
+
+    mst_engine_stats(h.e, &st);
+    assert_int_equal(st.blocks_used, 0);
+    assert_int_equal(st.blocks_cached, 4);
+    assert_int_equal(st.steps, 16);
+
+    host_close(&h);
+}
+
+
+/* the steps of a fixed mix: 6 prompts of 100 and answers of 10 in steps of
+   64 tokens */
+
+static void
+test_steps(void **state)
+{
+    host_t              h;
+    fault_t             f;
+    uint32_t            i, steps;
+    mst_runner_t        r;
+    mst_engine_conf_t   conf;
+
+    (void) state;
+
+    fault_runner(&r, &f, 1000, 100);
+    host_conf(&h, &conf, 8, 64);
+    conf.no_prefix_cache = 1;
+    host_open_conf(&h, &r, &conf, 10);
+
+    for (i = 0; i < 6; i++) {
+        host_submit(&h, i, 100, 10);
+    }
+
+    steps = host_run(&h, 0);
+
+    /* 600 prompt tokens and 54 decodes need 11 steps; the last prompt ends
+       in the 10th, and its other 9 tokens take 9 more */
+
+    assert_int_equal(steps, 19);
+
+    for (i = 0; i < 6; i++) {
+        assert_int_equal(h.order[i], i);
+        assert_int_equal(h.answers[i].n, 10);
+        assert_int_equal(h.answers[i].cached, 0);
     }
 
     host_close(&h);
+}
+
+
+static void
+test_preemption(void **state)
+{
+    int                 cache;
+    host_t              h;
+    uint32_t            i;
+    mst_runner_t        r;
+    mst_engine_conf_t   conf;
+    mst_engine_stats_t  st;
+
+    (void) state;
+
+    for (cache = 0; cache < 2; cache++) {
+        host_null(&r, cache ? 1000 : 0, 0, 0, 24);
+        host_conf(&h, &conf, 8, 50);
+        conf.no_prefix_cache = !cache;
+        host_open_conf(&h, &r, &conf, 10);
+
+        for (i = 0; i < 8; i++) {
+            host_submit(&h, i, 40 + i, 100);
+        }
+
+        host_run(&h, 1);
+
+        for (i = 0; i < 8; i++) {
+            host_check_fox(&h.answers[i], 100);
+            assert_int_equal(h.order[i], i);
+        }
+
+        mst_engine_stats(h.e, &st);
+        assert_true(st.preemptions > 0);
+        assert_int_equal(h.answers[0].usage.preemptions, 0);
+        assert_int_equal(st.blocks_used, 0);
+        assert_int_equal(st.completion_tokens, 800);
+        assert_int_equal(st.prompt_tokens, 8 * 40 + 28);
+
+        host_close(&h);
+    }
+}
+
+
+static void
+test_priority(void **state)
+{
+    host_t         h;
+    fault_t        f;
+    uint32_t       i, ids[8] = { 1, 2, 3 };
+    mst_runner_t   r;
+    mst_submit_t   s;
+    static const int32_t  priorities[] = { 5, 0, -3, 0, INT32_MIN,
+                                           INT32_MAX };
+    static const int      order[] = { 4, 2, 1, 3, 0, 5 };
+
+    (void) state;
+
+    fault_runner(&r, &f, 100, 20);
+    host_open(&h, &r, 1, 64, 10);
+
+    for (i = 0; i < 6; i++) {
+        host_submit_init(&s, i, ids, 3, 4);
+        s.priority = priorities[i];
+        mst_engine_submit(h.e, &s, h.now);
+    }
+
+    host_run(&h, 0);
+
+    for (i = 0; i < 6; i++) {
+        assert_int_equal(h.order[i], order[i]);
+    }
+
+    host_close(&h);
+}
+
+
+static void
+test_numeric(void **state)
+{
+    host_t         h;
+    fault_t        f;
+    uint32_t       i, ids[64] = { 1, 2, 3 };
+    mst_runner_t   r;
+    mst_submit_t   s;
+
+    (void) state;
+
+    fault_runner(&r, &f, 100, 20);
+    f.nan_id = 104;                            /* its fifth token */
+    host_open(&h, &r, 8, 200, 10);
+
+    host_submit_init(&s, 1, ids, 40, 20);
+    mst_engine_submit(h.e, &s, h.now);
+    host_run(&h, 0);
+
+    assert_int_equal(h.answers[1].finish, MST_FINISH_NUMERIC);
+    assert_int_equal(h.answers[1].n, 5);
+
+    /* what it computed is not given to another, although it is the same */
+
+    s.tag = 2;
+    mst_engine_submit(h.e, &s, h.now);
+    host_step(&h);
+    assert_int_equal(h.answers[2].cached, 0);
+
+    /* the others go on */
+
+    for (i = 3; i < 6; i++) {
+        host_submit_init(&s, i, ids, 3, 4);
+        mst_engine_submit(h.e, &s, h.now);
+    }
+
+    host_run(&h, 0);
+    assert_int_equal(h.answers[2].finish, MST_FINISH_NUMERIC);
+
+    for (i = 3; i < 6; i++) {
+        assert_int_equal(h.answers[i].finish, MST_FINISH_LENGTH);
+        assert_int_equal(h.answers[i].n, 4);
+    }
+
+    host_check_counts(&h);
+    host_close(&h);
+}
+
+
+static void
+test_death(void **state)
+{
+    host_t         h;
+    fault_t        f;
+    uint32_t       i;
+    mst_runner_t   r;
+
+    (void) state;
+
+    fault_runner(&r, &f, 100, 10);
+    host_open(&h, &r, 3, 200, 10);
+
+    for (i = 0; i < 5; i++) {
+        host_submit(&h, i, 30, 20);
+    }
+
+    host_step(&h);
+    f.fail = 1;
+    assert_int_equal(host_step(&h), MST_ERROR);
+    assert_string_equal(h.err.text, "the device is gone");
+
+    for (i = 0; i < 5; i++) {
+        assert_int_equal(h.answers[i].finish, MST_FINISH_ERROR);
+        assert_int_equal(h.answers[i].n, i < 3);
+    }
+
+    host_check_counts(&h);
+
+    f.fail = 0;
+    assert_int_equal(host_step(&h), MST_ERROR);
+    assert_string_equal(h.err.text, "the device is gone");
+
+    host_submit(&h, 6, 30, 20);
+    assert_int_equal(h.answers[6].refuse, MST_REFUSE_DRAINING);
+
+    host_close(&h);
+}
+
+
+static uint64_t  fake_ns;
+
+
+static uint64_t
+fake_clock(void)
+{
+    return fake_ns += 500;                     /* a step takes 500 ns */
+}
+
+
+static void
+test_times(void **state)
+{
+    host_t              h;
+    fault_t             f;
+    mst_runner_t        r;
+    mst_engine_conf_t   conf;
+    mst_engine_stats_t  st;
+
+    (void) state;
+
+    fault_runner(&r, &f, 100, 10);
+    host_conf(&h, &conf, 1, 20);
+    conf.clock = fake_clock;
+    host_open_conf(&h, &r, &conf, 5);
+
+    host_submit(&h, 1, 30, 3);                 /* at 1000 */
+    h.now = 1100;
+    host_step(&h);                             /* 20 of its prompt */
+    h.now = 2000;
+    host_step(&h);                             /* the rest, a token */
+    h.now = 3000;
+    host_step(&h);
+    h.now = 4000;
+    host_step(&h);
+
+    assert_int_equal(h.answers[1].dones, 1);
+    assert_int_equal(h.answers[1].usage.queue_ns, 100);
+    assert_int_equal(h.answers[1].usage.prefill_ns, 2500 - 1100);
+    assert_int_equal(h.answers[1].usage.decode_ns, 4500 - 2500);
+
+    mst_engine_stats(h.e, &st);
+    assert_int_equal(st.last_step_ns, 500);
+
+    /* cancelled in its prompt, by a host whose clock stepped back */
+
+    host_submit(&h, 2, 90, 3);
+    host_step(&h);
+    h.now = 10;
+    mst_engine_cancel(h.e, 2, h.now);
+    assert_int_equal(h.answers[2].usage.prefill_ns, 0);
+    assert_int_equal(h.answers[2].usage.decode_ns, 0);
+
+    host_close(&h);
+}
+
+
+static void
+test_memory(void **state)
+{
+    long                n;
+    host_t              h;
+    fault_t             f;
+    uint32_t            i, ids[8] = { 1, 2, 3 }, refused, failed;
+    mst_bias_t          bias = { 1, 1 };
+    mst_runner_t        r;
+    mst_submit_t        s;
+    mst_engine_t       *e;
+    mst_engine_conf_t   conf;
+
+    (void) state;
+
+    fault_runner(&r, &f, 1000, 100);
+    host_conf(&h, &conf, 8, 64);
+
+    for (n = 1; /* void */ ; n++) {
+        h.err.text[0] = '\0';
+        mst_mem_fail_after(n);
+        e = mst_engine_create(&conf, &r, &h.err);
+        mst_mem_fail_after(0);
+
+        if (e) {
+            mst_engine_destroy(e);
+            break;
+        }
+
+        assert_string_equal(h.err.text, "no memory for an engine of 8 "
+                            "sequences and 100 KV blocks");
+    }
+
+    assert_true(n > 8);
+
+    host_open(&h, &r, 8, 64, 1000);
+    refused = 0;
+    failed = 0;
+
+    for (i = 0; i < 400; i++) {
+        host_submit_init(&s, i, ids, 3, 120);
+        s.stop_ids = ids;
+        s.n_stop = 3;
+        s.bias = &bias;
+        s.n_bias = 1;
+
+        mst_mem_fail_after(1 + i % 7);
+        mst_engine_submit(h.e, &s, h.now);
+        mst_mem_fail_after(0);
+
+        if (h.answers[i].refuses) {
+            assert_int_equal(h.answers[i].refuse, MST_REFUSE_MEMORY);
+            refused++;
+        }
+
+        /* growth in a step: one that has begun ends, one that has not is
+           refused, the others go on */
+
+        if (i % 16 == 0) {
+            mst_mem_fail_after(1 + i % 5);
+            host_step(&h);
+            mst_mem_fail_after(0);
+        }
+    }
+
+    host_run(&h, 0);
+
+    for (i = 0; i < 400; i++) {
+        assert_int_equal(h.answers[i].dones + h.answers[i].refuses, 1);
+
+        if (h.answers[i].dones && h.answers[i].n != 120) {
+            assert_int_equal(h.answers[i].finish, MST_FINISH_ERROR);
+            failed++;
+        }
+    }
+
+    assert_true(refused > 50 && refused < 350);
+    assert_true(failed > 0);
+    host_check_counts(&h);
+    host_close(&h);
+}
+
+
+static void
+test_conf(void **state)
+{
+    host_t              h;
+    fault_t             f;
+    mst_runner_t        r;
+    mst_engine_conf_t   conf;
+
+    (void) state;
+
+    fault_runner(&r, &f, 1000, 100);
+
+    host_conf(&h, &conf, 0, 64);
+    h.err.text[0] = '\0';
+    assert_null(mst_engine_create(&conf, &r, &h.err));
+    assert_string_equal(h.err.text, "max_batch 0 is outside 1 .. 1048576");
+
+    host_conf(&h, &conf, 8, 0);
+    h.err.text[0] = '\0';
+    assert_null(mst_engine_create(&conf, &r, &h.err));
+    assert_string_equal(h.err.text, "prefill_chunk 0 is outside 1 .. "
+                        "16777216");
+
+    r.info.n_blocks = 0;
+    host_conf(&h, &conf, 8, 1);
+    h.err.text[0] = '\0';
+    assert_null(mst_engine_create(&conf, &r, &h.err));
+    assert_string_equal(h.err.text, "a KV pool of 0 blocks of 16 tokens and "
+                        "a vocabulary of 1000 cannot be used");
+
+    mst_engine_destroy(NULL);
 }
 
 
@@ -227,7 +1031,22 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_null_fox)
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_deadline),
+        cmocka_unit_test(test_no_wait),
+        cmocka_unit_test(test_pool_is_the_end),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_sharing),
+        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_preemption),
+        cmocka_unit_test(test_priority),
+        cmocka_unit_test(test_numeric),
+        cmocka_unit_test(test_death),
+        cmocka_unit_test(test_times),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_conf)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
