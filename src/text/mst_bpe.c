@@ -368,24 +368,24 @@ mst_bpe_long_fini(mst_bpe_long_t *w)
 
 static int64_t
 mst_bpe_side(const mst_vocab_t *v, uint32_t rank, mst_str_t side,
-    char *bytes, size_t *len, mst_err_t *err)
+    char *bytes, size_t *len, const mst_gguf_t *g, mst_err_t *err)
 {
-    int64_t            n, id;
-    uint32_t           cp;
-    mst_vocab_quote_t  q;
+    char      q[MST_GGUF_SHOW];
+    int64_t   n, id;
+    uint32_t  cp;
 
     if (side.len > MST_VOCAB_MAX_TOKEN) {
-        return mst_err_set(err, MST_BPE_MERGES "[%u]: a side of %zu bytes, "
-                           "the limit is %d", rank, side.len,
-                           MST_VOCAB_MAX_TOKEN);
+        return mst_gguf_error(g, err, MST_BPE_MERGES "[%u]: a side of %zu "
+                              "bytes, the limit is %d", rank, side.len,
+                              MST_VOCAB_MAX_TOKEN);
     }
 
     n = mst_vocab_unspell(side, bytes + *len, &cp);
     id = n < 0 ? -1 : mst_vocab_find(v, 0, bytes + *len, (size_t) n);
 
     if (id < 0) {
-        return mst_err_set(err, MST_BPE_MERGES "[%u]: \"%s\" is not a normal "
-                           "token", rank, mst_vocab_quote(&q, side));
+        return mst_gguf_error(g, err, MST_BPE_MERGES "[%u]: \"%s\" is not a "
+                              "normal token", rank, mst_gguf_show(q, side));
     }
 
     *len += (size_t) n;
@@ -395,7 +395,8 @@ mst_bpe_side(const mst_vocab_t *v, uint32_t rank, mst_str_t side,
 
 
 static int
-mst_bpe_insert(mst_bpe_t *b, const mst_bpe_merge_t *m, mst_err_t *err)
+mst_bpe_insert(mst_bpe_t *b, const mst_bpe_merge_t *m, const mst_gguf_t *g,
+    mst_err_t *err)
 {
     uint32_t          i, n;
     mst_bpe_merge_t  *s;
@@ -411,14 +412,14 @@ mst_bpe_insert(mst_bpe_t *b, const mst_bpe_merge_t *m, mst_err_t *err)
         }
 
         if (s->left == m->left && s->right == m->right) {
-            return mst_err_set(err, MST_BPE_MERGES "[%u] is the same as [%u]",
-                               m->rank, s->rank);
+            return mst_gguf_error(g, err, MST_BPE_MERGES "[%u] is the same as "
+                                  "[%u]", m->rank, s->rank);
         }
 
         if (n == MST_VOCAB_MAX_PROBES) {
-            return mst_err_set(err, MST_BPE_MERGES "[%u]: more than %d merges "
-                               "collide in the table", m->rank,
-                               MST_VOCAB_MAX_PROBES);
+            return mst_gguf_error(g, err, MST_BPE_MERGES "[%u]: more than %d "
+                                  "merges collide in the table", m->rank,
+                                  MST_VOCAB_MAX_PROBES);
         }
 
         i = (i + 1) & b->mask;
@@ -429,30 +430,31 @@ mst_bpe_insert(mst_bpe_t *b, const mst_bpe_merge_t *m, mst_err_t *err)
 /* "left right", as the file spells them */
 
 static int
-mst_bpe_add(mst_bpe_t *b, uint32_t rank, mst_str_t text, mst_err_t *err)
+mst_bpe_add(mst_bpe_t *b, uint32_t rank, mst_str_t text, const mst_gguf_t *g,
+    mst_err_t *err)
 {
-    char                bytes[2 * MST_VOCAB_MAX_TOKEN];
-    size_t              len;
-    int64_t             left, right, id;
-    mst_str_t           l, r;
-    const char         *space;
-    mst_bpe_merge_t     m;
-    mst_vocab_quote_t   q;
+    char             bytes[2 * MST_VOCAB_MAX_TOKEN];
+    char             q[MST_GGUF_SHOW];
+    size_t           len;
+    int64_t          left, right, id;
+    mst_str_t        l, r;
+    const char      *space;
+    mst_bpe_merge_t  m;
 
     space = text.len ? memchr(text.data, ' ', text.len) : NULL;
 
     if (space == NULL) {
-        return mst_err_set(err, MST_BPE_MERGES "[%u]: \"%s\" is not two "
-                           "tokens", rank, mst_vocab_quote(&q, text));
+        return mst_gguf_error(g, err, MST_BPE_MERGES "[%u]: \"%s\" is not two "
+                              "tokens", rank, mst_gguf_show(q, text));
     }
 
     l = mst_str(text.data, (size_t) (space - text.data));
     r = mst_str(space + 1, text.len - l.len - 1);
     len = 0;
 
-    left = mst_bpe_side(b->vocab, rank, l, bytes, &len, err);
+    left = mst_bpe_side(b->vocab, rank, l, bytes, &len, g, err);
     right = left < 0 ? -1
-            : mst_bpe_side(b->vocab, rank, r, bytes, &len, err);
+            : mst_bpe_side(b->vocab, rank, r, bytes, &len, g, err);
 
     if (right < 0) {
         return MST_ERROR;
@@ -461,8 +463,8 @@ mst_bpe_add(mst_bpe_t *b, uint32_t rank, mst_str_t text, mst_err_t *err)
     id = mst_vocab_find(b->vocab, 0, bytes, len);
 
     if (id < 0) {
-        return mst_err_set(err, MST_BPE_MERGES "[%u]: \"%s\" merges to no "
-                           "token", rank, mst_vocab_quote(&q, text));
+        return mst_gguf_error(g, err, MST_BPE_MERGES "[%u]: \"%s\" merges to "
+                              "no token", rank, mst_gguf_show(q, text));
     }
 
     m.left = (uint32_t) left;
@@ -470,7 +472,7 @@ mst_bpe_add(mst_bpe_t *b, uint32_t rank, mst_str_t text, mst_err_t *err)
     m.rank = rank;
     m.id = (uint32_t) id;
 
-    return mst_bpe_insert(b, &m, err);
+    return mst_bpe_insert(b, &m, g, err);
 }
 
 
@@ -496,7 +498,8 @@ mst_bpe_find_whole(mst_bpe_t *b)
 
 
 static int
-mst_bpe_alloc(mst_bpe_t *b, const mst_gguf_array_t *a, mst_err_t *err)
+mst_bpe_alloc(mst_bpe_t *b, const mst_gguf_array_t *a, const mst_gguf_t *g,
+    mst_err_t *err)
 {
     uint32_t  i, size;
 
@@ -507,7 +510,8 @@ mst_bpe_alloc(mst_bpe_t *b, const mst_gguf_array_t *a, mst_err_t *err)
     b->slots = mst_calloc(size, sizeof(mst_bpe_merge_t));
 
     if (b->whole == NULL || b->slots == NULL) {
-        return mst_err_set(err, "no memory for %u merges", (uint32_t) a->n);
+        return mst_gguf_error(g, err, "no memory for %u merges",
+                              (uint32_t) a->n);
     }
 
     for (i = 0; i < size; i++) {
@@ -536,17 +540,17 @@ mst_bpe_init_gguf(mst_bpe_t *b, const mst_vocab_t *v, const mst_gguf_t *g,
     }
 
     if (a.type != MST_GGUF_STRING) {
-        return mst_err_set(err, MST_BPE_MERGES " is an array of type %d, "
-                           "not of strings", (int) a.type);
+        return mst_gguf_error(g, err, MST_BPE_MERGES " is an array of type "
+                              "%d, not of strings", (int) a.type);
     }
 
     if (a.n > MST_BPE_MAX) {
-        return mst_err_set(err, MST_BPE_MERGES " has %llu elements, the "
-                           "limit is %d", (unsigned long long) a.n,
-                           MST_BPE_MAX);
+        return mst_gguf_error(g, err, MST_BPE_MERGES " has %llu elements, the "
+                              "limit is %d", (unsigned long long) a.n,
+                              MST_BPE_MAX);
     }
 
-    if (mst_bpe_alloc(b, &a, err) != MST_OK) {
+    if (mst_bpe_alloc(b, &a, g, err) != MST_OK) {
         return MST_ERROR;
     }
 
@@ -558,7 +562,7 @@ mst_bpe_init_gguf(mst_bpe_t *b, const mst_vocab_t *v, const mst_gguf_t *g,
 
     for (i = 0; mst_gguf_next_string(&a, &text) == MST_OK; i++) {
 
-        if (mst_bpe_add(b, i, text, err) != MST_OK) {
+        if (mst_bpe_add(b, i, text, g, err) != MST_OK) {
             return MST_ERROR;
         }
     }

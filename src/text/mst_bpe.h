@@ -20,7 +20,7 @@
 #include "text/mst_vocab.h"
 
 
-#define MST_BPE_SHORT  64                      /* bytes; quadratic up to here */
+#define MST_BPE_SHORT  64                     /* bytes; quadratic till here */
 #define MST_BPE_NONE   0xffffffffu             /* no rank, symbol or token */
 
 

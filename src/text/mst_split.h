@@ -3,7 +3,8 @@
  * The pre-tokenizer "smollm": every number code point is a piece of its own,
  * and the text between them is cut as GPT-2's expression would cut it,
  *
- *     's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+ *     's|'t|'re|'ve|'m|'ll|'d
+ *     | ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
  *
  * by hand, in one pass without backtracking, and able to stop inside a
  * piece of any length.

@@ -175,15 +175,16 @@ mst_template_create(const char *name, mst_template_pt render, mst_err_t *err)
 
 static int
 mst_template_token(const mst_tokenizer_t *tokenizer, const char *name,
-    uint32_t *id, mst_err_t *err)
+    uint32_t *id, const mst_gguf_t *g, mst_err_t *err)
 {
     int64_t  found;
 
     found = mst_tokenizer_control(tokenizer, name);
 
     if (found < 0) {
-        return mst_err_set(err, MST_TEMPLATE_KEY " needs the control token "
-                           "\"%s\", which the vocabulary lacks", name);
+        return mst_gguf_error(g, err, MST_TEMPLATE_KEY " needs the control "
+                              "token \"%s\", which the vocabulary lacks",
+                              name);
     }
 
     *id = (uint32_t) found;
@@ -218,8 +219,8 @@ mst_template_create_gguf(const mst_gguf_t *g,
     rc = mst_gguf_string(g, MST_TEMPLATE_KEY, &s, err);
 
     if (rc == MST_DECLINED) {
-        (void) mst_err_set(err, MST_TEMPLATE_KEY " is missing: the model has "
-                           "no chat template");
+        (void) mst_gguf_error(g, err, MST_TEMPLATE_KEY " is missing: the "
+                              "model has no chat template");
     }
 
     if (rc != MST_OK) {
@@ -227,19 +228,19 @@ mst_template_create_gguf(const mst_gguf_t *g,
     }
 
     if (!mst_str_eq(s, mst_template_smollm2)) {
-        (void) mst_err_set(err, MST_TEMPLATE_KEY " (%zu bytes) is unknown: "
-                           "supported is that of SmolLM2, from which it "
-                           "differs at byte %zu", s.len,
-                           mst_template_same(s, mst_template_smollm2));
+        (void) mst_gguf_error(g, err, MST_TEMPLATE_KEY " (%zu bytes) is "
+                              "unknown: supported is that of SmolLM2, from "
+                              "which it differs at byte %zu", s.len,
+                              mst_template_same(s, mst_template_smollm2));
         return NULL;
     }
 
     t = mst_template_create("ChatML (SmolLM2)", mst_template_chatml, err);
 
     if (t == NULL
-        || mst_template_token(tokenizer, "<|im_start|>", &t->im_start, err)
+        || mst_template_token(tokenizer, "<|im_start|>", &t->im_start, g, err)
            != MST_OK
-        || mst_template_token(tokenizer, "<|im_end|>", &t->im_end, err)
+        || mst_template_token(tokenizer, "<|im_end|>", &t->im_end, g, err)
            != MST_OK)
     {
         mst_template_destroy(t);

@@ -40,8 +40,9 @@ mst_tokenizer_id(const mst_gguf_t *g, const char *key, uint32_t n_vocab,
     }
 
     if (value >= n_vocab) {
-        return mst_err_set(err, "%s is %llu, the vocabulary has %u tokens",
-                           key, (unsigned long long) value, n_vocab);
+        return mst_gguf_error(g, err, "%s is %llu, the vocabulary has %u "
+                              "tokens", key, (unsigned long long) value,
+                              n_vocab);
     }
 
     *id = (int64_t) value;
@@ -145,18 +146,20 @@ mst_tokenizer_read(mst_tokenizer_t *t, const mst_gguf_t *g, mst_err_t *err)
     info->max_token = t->vocab.max_token;
 
     if (info->add_bos && info->bos_id < 0) {
-        return mst_err_set(err, MST_TOKENIZER_KEY "add_bos_token is true and "
-                           MST_TOKENIZER_KEY "bos_token_id is missing");
+        return mst_gguf_error(g, err, MST_TOKENIZER_KEY "add_bos_token is "
+                              "true and " MST_TOKENIZER_KEY "bos_token_id is "
+                              "missing");
     }
 
     if (info->add_eos && info->eos_id < 0) {
-        return mst_err_set(err, MST_TOKENIZER_KEY "add_eos_token is true and "
-                           MST_TOKENIZER_KEY "eos_token_id is missing");
+        return mst_gguf_error(g, err, MST_TOKENIZER_KEY "add_eos_token is "
+                              "true and " MST_TOKENIZER_KEY "eos_token_id is "
+                              "missing");
     }
 
     if (prefix) {
-        return mst_err_set(err, MST_TOKENIZER_KEY "add_space_prefix is true; "
-                           "supported is false");
+        return mst_gguf_error(g, err, MST_TOKENIZER_KEY "add_space_prefix is "
+                              "true; supported is false");
     }
 
     return mst_tokenizer_stops(t, g, err);

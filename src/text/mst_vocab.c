@@ -3,7 +3,6 @@
  * Reading a vocabulary out of GGUF: see mst_vocab.h.
  */
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/mst_mem.h"
@@ -15,36 +14,6 @@
 #define MST_VOCAB_PRE     "tokenizer.ggml.pre"
 #define MST_VOCAB_TOKENS  "tokenizer.ggml.tokens"
 #define MST_VOCAB_TYPES   "tokenizer.ggml.token_type"
-
-
-const char *
-mst_vocab_quote(mst_vocab_quote_t *q, mst_str_t s)
-{
-    char      *p;
-    size_t     i, n, count;
-    uint32_t   cp;
-
-    p = q->text;
-    i = 0;
-
-    for (count = 0; i < s.len && count < 40; count++) {
-        n = mst_utf8_decode(s.data + i, s.len - i, &cp);
-
-        if (cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || cp == 0xfffd) {
-            *p++ = '?';
-
-        } else {
-            memcpy(p, s.data + i, n);
-            p += n;
-        }
-
-        i += n;
-    }
-
-    (void) strcpy(p, i < s.len ? "..." : "");
-
-    return q->text;
-}
 
 
 /* the byte of GPT-2's alphabet that cp stands for, or -1 */
@@ -146,7 +115,8 @@ mst_vocab_find(const mst_vocab_t *v, int special, const char *data,
  */
 
 static int
-mst_vocab_insert(mst_vocab_t *v, uint32_t id, mst_err_t *err)
+mst_vocab_insert(mst_vocab_t *v, uint32_t id, const mst_gguf_t *g,
+    mst_err_t *err)
 {
     int        special;
     uint32_t   i, n;
@@ -162,9 +132,9 @@ mst_vocab_insert(mst_vocab_t *v, uint32_t id, mst_err_t *err)
     for (n = 0; v->slots[i].ref; n++) {
 
         if (n == MST_VOCAB_MAX_PROBES) {
-            return mst_err_set(err, MST_VOCAB_TOKENS "[%u]: more than %d "
-                               "tokens collide in the table", id,
-                               MST_VOCAB_MAX_PROBES);
+            return mst_gguf_error(g, err, MST_VOCAB_TOKENS "[%u]: more than "
+                                  "%d tokens collide in the table", id,
+                                  MST_VOCAB_MAX_PROBES);
         }
 
         i = (i + 1) & v->mask;
@@ -186,7 +156,7 @@ mst_vocab_array(const mst_gguf_t *g, const char *key, mst_gguf_array_t *a,
     rc = mst_gguf_array(g, key, a, err);
 
     if (rc == MST_DECLINED) {
-        return mst_err_set(err, "%s is missing", key);
+        return mst_gguf_error(g, err, "%s is missing", key);
     }
 
     return rc;
@@ -199,15 +169,15 @@ static int
 mst_vocab_expect(const mst_gguf_t *g, const char *key, const char *value,
     mst_err_t *err)
 {
-    int                rc;
-    mst_str_t          s;
-    mst_vocab_quote_t  q;
+    int        rc;
+    char       q[MST_GGUF_SHOW];
+    mst_str_t  s;
 
     rc = mst_gguf_string(g, key, &s, err);
 
     if (rc == MST_DECLINED) {
-        return mst_err_set(err, "%s is missing; supported is \"%s\"", key,
-                           value);
+        return mst_gguf_error(g, err, "%s is missing; supported is \"%s\"",
+                              key, value);
     }
 
     if (rc != MST_OK) {
@@ -215,8 +185,8 @@ mst_vocab_expect(const mst_gguf_t *g, const char *key, const char *value,
     }
 
     if (!mst_str_eq(s, value)) {
-        return mst_err_set(err, "%s is \"%s\"; supported is \"%s\"", key,
-                           mst_vocab_quote(&q, s), value);
+        return mst_gguf_error(g, err, "%s is \"%s\"; supported is \"%s\"", key,
+                              mst_gguf_show(q, s), value);
     }
 
     return MST_OK;
@@ -224,14 +194,15 @@ mst_vocab_expect(const mst_gguf_t *g, const char *key, const char *value,
 
 
 static int
-mst_vocab_set_type(mst_vocab_t *v, uint32_t id, double type, mst_err_t *err)
+mst_vocab_set_type(mst_vocab_t *v, uint32_t id, double type,
+    const mst_gguf_t *g, mst_err_t *err)
 {
     if (type != MST_VOCAB_NORMAL && type != MST_VOCAB_CONTROL
         && type != MST_VOCAB_UNUSED)
     {
-        return mst_err_set(err, MST_VOCAB_TYPES "[%u] is %.0f; supported are "
-                           "1 (normal), 3 (control) and 5 (unused)", id,
-                           type);
+        return mst_gguf_error(g, err, MST_VOCAB_TYPES "[%u] is %.0f; "
+                              "supported are 1 (normal), 3 (control) and 5 "
+                              "(unused)", id, type);
     }
 
     v->type[id] = (unsigned char) type;
@@ -257,22 +228,24 @@ mst_vocab_types(mst_vocab_t *v, const mst_gguf_t *g, mst_err_t *err)
     case MST_GGUF_BOOL:
     case MST_GGUF_F32:
     case MST_GGUF_F64:
-        return mst_err_set(err, MST_VOCAB_TYPES " is an array of type %d, "
-                           "not of integers", (int) a.type);
+        return mst_gguf_error(g, err, MST_VOCAB_TYPES " is an array of type "
+                              "%d, not of integers", (int) a.type);
 
     default:
         break;
     }
 
     if (a.n != v->n) {
-        return mst_err_set(err, MST_VOCAB_TYPES " has %llu elements, "
-                           MST_VOCAB_TOKENS " has %u",
-                           (unsigned long long) a.n, v->n);
+        return mst_gguf_error(g, err, MST_VOCAB_TYPES " has %llu elements, "
+                              MST_VOCAB_TOKENS " has %u",
+                              (unsigned long long) a.n, v->n);
     }
 
     for (i = 0; i < v->n; i++) {
 
-        if (mst_vocab_set_type(v, i, mst_gguf_number(&a, i), err) != MST_OK) {
+        if (mst_vocab_set_type(v, i, mst_gguf_number(&a, i), g, err)
+            != MST_OK)
+        {
             return MST_ERROR;
         }
     }
@@ -288,12 +261,12 @@ mst_vocab_types(mst_vocab_t *v, const mst_gguf_t *g, mst_err_t *err)
 
 static int
 mst_vocab_unique(const mst_vocab_t *v, uint32_t id, mst_str_t name,
-    mst_err_t *err)
+    const mst_gguf_t *g, mst_err_t *err)
 {
-    char               bytes[MST_VOCAB_MAX_TOKEN];
-    int64_t            n, other;
-    uint32_t           cp;
-    mst_vocab_quote_t  q;
+    char      bytes[MST_VOCAB_MAX_TOKEN];
+    char      q[MST_GGUF_SHOW];
+    int64_t   n, other;
+    uint32_t  cp;
 
     other = mst_vocab_find(v, 1, name.data, name.len);
 
@@ -303,9 +276,9 @@ mst_vocab_unique(const mst_vocab_t *v, uint32_t id, mst_str_t name,
     }
 
     if (other >= 0) {
-        return mst_err_set(err, MST_VOCAB_TOKENS "[%u]: \"%s\" is token %lld "
-                           "already", id, mst_vocab_quote(&q, name),
-                           (long long) other);
+        return mst_gguf_error(g, err, MST_VOCAB_TOKENS "[%u]: \"%s\" is token "
+                              "%lld already", id, mst_gguf_show(q, name),
+                              (long long) other);
     }
 
     return MST_OK;
@@ -315,20 +288,21 @@ mst_vocab_unique(const mst_vocab_t *v, uint32_t id, mst_str_t name,
 /* copies token id to off[id], and sets off[id + 1] */
 
 static int
-mst_vocab_add(mst_vocab_t *v, uint32_t id, mst_str_t name, mst_err_t *err)
+mst_vocab_add(mst_vocab_t *v, uint32_t id, mst_str_t name,
+    const mst_gguf_t *g, mst_err_t *err)
 {
-    char               *p;
-    int64_t             n;
-    uint32_t            cp;
-    mst_vocab_quote_t   q;
+    char     *p;
+    char      q[MST_GGUF_SHOW];
+    int64_t   n;
+    uint32_t  cp;
 
     if (name.len == 0 || name.len > MST_VOCAB_MAX_TOKEN) {
-        return mst_err_set(err, MST_VOCAB_TOKENS "[%u] has %zu bytes, the "
-                           "limits are 1 and %d", id, name.len,
-                           MST_VOCAB_MAX_TOKEN);
+        return mst_gguf_error(g, err, MST_VOCAB_TOKENS "[%u] has %zu bytes, "
+                              "the limits are 1 and %d", id, name.len,
+                              MST_VOCAB_MAX_TOKEN);
     }
 
-    if (mst_vocab_unique(v, id, name, err) != MST_OK) {
+    if (mst_vocab_unique(v, id, name, g, err) != MST_OK) {
         return MST_ERROR;
     }
 
@@ -337,8 +311,8 @@ mst_vocab_add(mst_vocab_t *v, uint32_t id, mst_str_t name, mst_err_t *err)
     if (v->type[id] != MST_VOCAB_NORMAL) {
 
         if (mst_utf8_check(name.data, name.len) != name.len) {
-            return mst_err_set(err, MST_VOCAB_TOKENS "[%u]: \"%s\" is not "
-                               "UTF-8", id, mst_vocab_quote(&q, name));
+            return mst_gguf_error(g, err, MST_VOCAB_TOKENS "[%u]: \"%s\" is "
+                                  "not UTF-8", id, mst_gguf_show(q, name));
         }
 
         memcpy(p, name.data, name.len);
@@ -348,9 +322,9 @@ mst_vocab_add(mst_vocab_t *v, uint32_t id, mst_str_t name, mst_err_t *err)
         n = mst_vocab_unspell(name, p, &cp);
 
         if (n < 0) {
-            return mst_err_set(err, MST_VOCAB_TOKENS "[%u]: \"%s\" has U+%04X,"
-                               " which stands for no byte", id,
-                               mst_vocab_quote(&q, name), cp);
+            return mst_gguf_error(g, err, MST_VOCAB_TOKENS "[%u]: \"%s\" has "
+                                  "U+%04X, which stands for no byte", id,
+                                  mst_gguf_show(q, name), cp);
         }
 
         if (n > v->max_token) {
@@ -360,7 +334,7 @@ mst_vocab_add(mst_vocab_t *v, uint32_t id, mst_str_t name, mst_err_t *err)
 
     v->off[id + 1] = v->off[id] + (uint32_t) n;
 
-    return mst_vocab_insert(v, id, err);
+    return mst_vocab_insert(v, id, g, err);
 }
 
 
@@ -383,7 +357,8 @@ mst_vocab_spelled(mst_gguf_array_t a)
 
 
 static int
-mst_vocab_alloc(mst_vocab_t *v, const mst_gguf_array_t *a, mst_err_t *err)
+mst_vocab_alloc(mst_vocab_t *v, const mst_gguf_array_t *a,
+    const mst_gguf_t *g, mst_err_t *err)
 {
     uint32_t  size;
 
@@ -399,8 +374,8 @@ mst_vocab_alloc(mst_vocab_t *v, const mst_gguf_array_t *a, mst_err_t *err)
     if (v->data == NULL || v->off == NULL || v->type == NULL
         || v->slots == NULL)
     {
-        return mst_err_set(err, "no memory for a vocabulary of %u tokens",
-                           v->n);
+        return mst_gguf_error(g, err, "no memory for a vocabulary of %u "
+                              "tokens", v->n);
     }
 
     return MST_OK;
@@ -414,7 +389,7 @@ mst_vocab_alloc(mst_vocab_t *v, const mst_gguf_array_t *a, mst_err_t *err)
  */
 
 static int
-mst_vocab_bytes(const mst_vocab_t *v, mst_err_t *err)
+mst_vocab_bytes(const mst_vocab_t *v, const mst_gguf_t *g, mst_err_t *err)
 {
     int   i;
     char  c;
@@ -423,8 +398,8 @@ mst_vocab_bytes(const mst_vocab_t *v, mst_err_t *err)
         c = (char) (i == 0x7f ? '\n' : i);
 
         if (mst_vocab_find(v, 0, &c, 1) < 0) {
-            return mst_err_set(err, MST_VOCAB_TOKENS ": no token for byte "
-                               "0x%02X", (unsigned) c);
+            return mst_gguf_error(g, err, MST_VOCAB_TOKENS ": no token for "
+                                  "byte 0x%02X", (unsigned) c);
         }
     }
 
@@ -449,17 +424,18 @@ mst_vocab_init_gguf(mst_vocab_t *v, const mst_gguf_t *g, mst_err_t *err)
     }
 
     if (a.type != MST_GGUF_STRING) {
-        return mst_err_set(err, MST_VOCAB_TOKENS " is an array of type %d, "
-                           "not of strings", (int) a.type);
+        return mst_gguf_error(g, err, MST_VOCAB_TOKENS " is an array of type "
+                              "%d, not of strings", (int) a.type);
     }
 
     if (a.n == 0 || a.n > MST_VOCAB_MAX_TOKENS) {
-        return mst_err_set(err, MST_VOCAB_TOKENS " has %llu elements, the "
-                           "limits are 1 and %d", (unsigned long long) a.n,
-                           MST_VOCAB_MAX_TOKENS);
+        return mst_gguf_error(g, err, MST_VOCAB_TOKENS " has %llu elements, "
+                              "the limits are 1 and %d",
+                              (unsigned long long) a.n,
+                              MST_VOCAB_MAX_TOKENS);
     }
 
-    if (mst_vocab_alloc(v, &a, err) != MST_OK
+    if (mst_vocab_alloc(v, &a, g, err) != MST_OK
         || mst_vocab_types(v, g, err) != MST_OK)
     {
         return MST_ERROR;
@@ -467,12 +443,12 @@ mst_vocab_init_gguf(mst_vocab_t *v, const mst_gguf_t *g, mst_err_t *err)
 
     for (i = 0; mst_gguf_next_string(&a, &name) == MST_OK; i++) {
 
-        if (mst_vocab_add(v, i, name, err) != MST_OK) {
+        if (mst_vocab_add(v, i, name, g, err) != MST_OK) {
             return MST_ERROR;
         }
     }
 
-    return mst_vocab_bytes(v, err);
+    return mst_vocab_bytes(v, g, err);
 }
 
 

@@ -68,14 +68,6 @@ int mst_vocab_array(const mst_gguf_t *g, const char *key,
 int64_t mst_vocab_unspell(mst_str_t s, char *bytes, uint32_t *cp);
 
 
-/* a hostile string as it may stand in a sentence, cut at 40 code points */
-
-typedef struct {
-    char  text[168];
-} mst_vocab_quote_t;
-
-const char *mst_vocab_quote(mst_vocab_quote_t *q, mst_str_t s);
-
 /* slots of a table that holds n entries: a power of two, half of it free */
 uint32_t mst_vocab_table_size(uint32_t n);
 
