@@ -1,5 +1,6 @@
 
 #include "mst_gguf_build.h"
+#include "base/mst_time.h"
 #include "model/mst_check.h"
 
 #define MODEL  "build/models/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -207,6 +208,88 @@ test_deep(void **state)
 }
 
 
+static uint64_t
+next(uint64_t *seed)
+{
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+
+    return *seed;
+}
+
+
+/* a few random bytes or numbers of the head replaced: never a bad access (the
+   copy has the file's exact size for the sanitizer), always a sentence */
+
+static void
+test_random(void **state)
+{
+    int           i, k, good;
+    char         *copy;
+    size_t        head, at;
+    build_t       b;
+    uint64_t      seed, value;
+    mst_err_t     err;
+    mst_gguf_t   *g;
+    mst_check_t   c;
+
+    static const case_t    none = { NULL, 0, 0, 0, NULL };
+    static const uint64_t  values[] = {
+        0, 1, 2, 31, 32, 64, 0xff, 0xffff, 1ull << 31, 1ull << 32, 1ull << 61,
+        1ull << 63, UINT32_MAX, UINT64_MAX
+    };
+
+    (void) state;
+
+    seed = mst_time_ns() | 1;
+    print_message("# seed %llu\n", (unsigned long long) seed);
+
+    build(&b, &none);
+    build_file(&b);
+    head = b.file.len - b.data.len;
+    copy = malloc(b.file.len);
+    assert_non_null(copy);
+    good = 0;
+
+    for (i = 0; i < 20000; i++) {
+        memcpy(copy, b.file.data, b.file.len);
+
+        for (k = (int) (next(&seed) % 4); k >= 0; k--) {
+            at = 24 + next(&seed) % (head - 32);
+
+            if (next(&seed) % 2) {
+                copy[at] = (char) next(&seed);
+
+            } else {
+                value = values[next(&seed) % 14];
+                memcpy(copy + at, &value, next(&seed) % 2 ? 8 : 4);
+            }
+        }
+
+        err.text[0] = '\0';
+        g = mst_gguf_open_memory(copy, b.file.len, "f", &err);
+
+        if (g != NULL && mst_check_gguf(g, &c, &err) == MST_OK) {
+            assert_string_equal(err.text, "");
+            good++;
+
+        } else {
+            assert_int_equal(strncmp(err.text, "f: ", 3), 0);
+        }
+
+        mst_gguf_close(g);
+    }
+
+    /* only free text and spare bits may change unseen */
+
+    assert_in_range(good, 10, 10000);
+
+    free(copy);
+    build_fini(&b);
+}
+
+
 static void
 test_model(void **state)
 {
@@ -239,6 +322,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_cases),
         cmocka_unit_test(test_deep),
+        cmocka_unit_test(test_random),
         cmocka_unit_test(test_model)
     };
 
