@@ -319,6 +319,61 @@ test_slices(void **state)
 }
 
 
+/* several big pieces in one text: the heap is given back between them */
+
+static void
+test_big_pieces(void **state)
+{
+    char            *text;
+    size_t           n, m, k;
+    mst_prompt_t     p;
+    mst_encode_t    *e;
+    const uint32_t  *ids;
+
+    static const size_t  at[] = { 70000, 140001, 150002, 300003 };
+    static const char    letters[] = "a=e-";
+
+    (void) state;
+
+    text = malloc(at[3]);
+    assert_non_null(text);
+
+    for (n = 0, k = 0; k < 4; k++) {
+
+        while (n < at[k]) {
+            text[n++] = letters[k];
+        }
+    }
+
+    /* each alone, then all together, since classes part the pieces */
+
+    mst_prompt_init(&p);
+
+    for (m = 0, k = 0; k < 4; k++) {
+        prompt_of(&p, text + (k ? at[k - 1] : 0),
+                  at[k] - (k ? at[k - 1] : 0));
+        e = encode(&p, SIZE_MAX);
+        (void) mst_encode_ids(e, &n);
+        m += n;
+        mst_encode_destroy(e);
+        mst_prompt_fini(&p);
+    }
+
+    prompt_of(&p, text, at[3]);
+
+    for (k = 1000; k <= 10000000; k *= 100) {
+        e = encode(&p, k);
+        ids = mst_encode_ids(e, &n);
+        assert_int_equal(n, m);
+        check_round_trip(text, at[3], ids, n);
+        mst_encode_destroy(e);
+    }
+
+    mst_prompt_fini(&p);
+    free(text);
+}
+
+
 /* what a client may send that tries to be a control token */
 
 static void
@@ -403,6 +458,47 @@ test_bytes(void **state)
         mst_encode_destroy(e);
     }
 
+    mst_prompt_fini(&p);
+    mst_tokenizer_destroy(t);
+}
+
+
+/* a token that no merging reaches is not taken for a piece that equals it */
+
+static void
+test_unreachable(void **state)
+{
+    size_t            n;
+    build_t           b;
+    uint32_t          id;
+    mst_err_t         err = { "" };
+    mst_gguf_t       *g;
+    mst_prompt_t      p;
+    mst_encode_t     *e;
+    mst_tokenizer_t  *t;
+
+    (void) state;
+
+    vocab_init(&vocab);
+    vocab_merge(&vocab, "b", 1, "c", 1);
+    vocab_merge(&vocab, "a", 1, "bc", 2);
+    vocab_write(&vocab, &b);
+    g = build_open(&b);
+    t = mst_tokenizer_create_gguf(g, &err);
+    assert_non_null(t);
+    mst_gguf_close(g);
+    build_fini(&b);
+
+    prompt_of(&p, "abc", 3);
+    e = mst_encode_create(t, &p);
+    assert_non_null(e);
+    assert_int_equal(mst_encode_run(e, 100), MST_OK);
+
+    id = mst_encode_ids(e, &n)[0];
+    assert_int_equal(n, 2);
+    assert_true(mst_str_eq(mst_tokenizer_bytes(t, id), "ab"));
+
+    mst_encode_destroy(e);
     mst_prompt_fini(&p);
     mst_tokenizer_destroy(t);
 }
@@ -500,8 +596,10 @@ main(void)
         cmocka_unit_test(test_spans),
         cmocka_unit_test(test_budgets),
         cmocka_unit_test(test_slices),
+        cmocka_unit_test(test_big_pieces),
         cmocka_unit_test(test_injection),
         cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_unreachable),
         cmocka_unit_test(test_no_memory)
     };
 
