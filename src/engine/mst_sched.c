@@ -140,7 +140,6 @@ mst_sched_release(mst_sched_t *s, mst_seq_t *q)
     }
 
     q->n_computed = 0;
-    q->n_named = 0;
 }
 
 

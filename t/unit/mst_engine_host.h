@@ -292,4 +292,84 @@ host_check_fox(const answer_t *a, uint32_t n)
 }
 
 
+/* 16 tokens a block, as in the null model; a fault on demand */
+
+typedef struct {
+    uint32_t  nan_id;              /* a prompt with it breaks at once; 0: off */
+    int       fail;                /* the step fails */
+    uint32_t  sleep_n;             /* who has seed 7 sleeps after so many */
+    uint64_t  sleep_ns;            /* until then */
+    uint32_t  rows;                /* of the last step */
+} fault_t;
+
+
+static int
+fault_step(void *data, mst_step_t *step, mst_err_t *err)
+{
+    fault_t        *f;
+    uint32_t        i, k;
+    mst_sample_t   *s;
+    mst_sampled_t  *out;
+
+    f = data;
+    f->rows = step->batch.n_tokens;
+
+    if (f->fail) {
+        return mst_err_set(err, "the device is gone");
+    }
+
+    for (i = 0; i < step->batch.n_seqs; i++) {
+        if (step->batch.seqs[i].logits != MST_LOGITS_LAST) {
+            continue;
+        }
+
+        s = &step->samples[i];
+        out = &step->sampled[i];
+
+        memset(out, 0, sizeof(mst_sampled_t));
+        out->status = MST_OK;
+        out->id = 100 + s->n_tokens - s->n_prompt;
+
+        if (s->greedy) {
+            out->id = 99;
+        }
+
+        if (s->params->seed == 7 && out->id + 1 == 100 + f->sleep_n) {
+            out->ready_ns = f->sleep_ns;
+        }
+
+        for (k = 0; k < s->n_tokens && f->nan_id; k++) {
+            if (s->tokens[k] == f->nan_id) {
+                out->status = MST_ERROR;
+            }
+        }
+    }
+
+    return MST_OK;
+}
+
+
+static void
+fault_destroy(void *data)
+{
+    (void) data;
+}
+
+
+static inline void
+fault_runner(mst_runner_t *r, fault_t *f, uint32_t context, uint32_t n_blocks)
+{
+    memset(r, 0, sizeof(mst_runner_t));
+    memset(f, 0, sizeof(fault_t));
+
+    r->info.n_vocab = 1000;
+    r->info.context = context;
+    r->info.block_tokens = 16;
+    r->info.n_blocks = n_blocks;
+    r->data = f;
+    r->step = fault_step;
+    r->destroy = fault_destroy;
+}
+
+
 #endif /* MST_ENGINE_HOST_H */
