@@ -166,6 +166,9 @@ sub sizes {
                 if !grep { /^\Q$name\E\(/ } @$code[$from .. $i - 1];
         }
 
+        push @bad, 'line ' . ($i + 1) . ': a brace belongs on its own line'
+            if $code->[$i] =~ /^\w[^={]*\)\s*\{$/;
+
         # two empty lines follow a function, unless the file or an #if ends
 
         if ($raw->[$i] eq '}' && $path =~ /\.c$/) {
