@@ -16,20 +16,11 @@
 
 #include "base/mst_err.h"
 #include "base/mst_log.h"
+#include "backend/mst_kv.h"
 #include "file/mst_gguf.h"
 
 
 typedef struct mst_model_s  mst_model_t;
-
-
-typedef enum {
-    MST_KV_F32,
-    MST_KV_F16,
-    MST_KV_BF16,
-    MST_KV_FP8,
-    MST_KV_Q8,
-    MST_KV_INT4
-} mst_kv_type_t;
 
 
 typedef struct {
@@ -37,7 +28,8 @@ typedef struct {
     mst_kv_type_t    kv_type;      /* what the backend lacks is refused */
     uint64_t         kv_size;      /* bytes for the pool; 0 = the backend's
                                       choice from context and max_seqs */
-    uint32_t         context;      /* tokens of one sequence at most */
+    uint32_t         context;      /* tokens of one sequence at most; 0 = the
+                                      model's */
     uint32_t         max_rows;     /* tokens of one step at most */
     uint32_t         max_seqs;     /* sequences of one step at most */
     const char      *isa;          /* NULL = the best; "avx512" | "avx2" |

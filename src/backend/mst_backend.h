@@ -1,0 +1,155 @@
+
+/*
+ * The table of operations by which numbers are computed: the forward step
+ * (model/mst_forward.c) is written once over it, a backend fills it.
+ *
+ * Weights, the KV pool and all scratch belong to the backend and are opaque:
+ * they may lie in a device's memory.  The operations of a step are recorded
+ * in the order of the calls between begin() and sync(), and may run only at
+ * sync(): a backend can put them on a stream, capture them in a graph, or
+ * run them on threads with one barrier each.  They are as large as they are
+ * because each can then be one kernel with its prologue and epilogue.
+ *
+ * One thread calls; the backend may use more inside.
+ */
+
+#ifndef MST_BACKEND_H
+#define MST_BACKEND_H
+
+#include <stdint.h>
+
+#include "base/mst_err.h"
+#include "base/mst_log.h"
+#include "backend/mst_kv.h"
+
+
+typedef struct mst_backend_s  mst_backend_t;   /* the backend's state */
+typedef struct mst_matrix_s   mst_matrix_t;    /* packed weights */
+typedef struct mst_vector_s   mst_vector_t;    /* weights of a norm */
+
+
+typedef struct {
+    uint32_t          n_layers;
+    uint32_t          dim;         /* width of the residual stream */
+    uint32_t          ff_dim;
+    uint32_t          n_heads;
+    uint32_t          n_kv_heads;  /* divides n_heads */
+    uint32_t          head_dim;    /* even */
+    uint32_t          rope_dim;    /* of head_dim that rotate; even */
+    uint32_t          n_vocab;
+    uint32_t          context;     /* tokens of one sequence at most */
+    float             rms_eps;
+    double            rope_base;   /* pair j turns by position *
+                                      base^(-2j / rope_dim) */
+
+    uint32_t          threads;     /* 0 = as many as cores allowed to us */
+    uint32_t          max_rows;    /* tokens of one step at most */
+    uint32_t          max_seqs;    /* sequences of one step at most */
+    mst_kv_type_t     kv_type;
+    uint64_t          kv_size;     /* bytes of the pool; 0 = own choice */
+    const char       *isa;         /* NULL = the best of this machine */
+    const mst_log_t  *log;         /* may be NULL */
+} mst_backend_conf_t;
+
+
+typedef struct {
+    uint32_t          block_tokens;    /* tokens of a KV block */
+    uint32_t          n_blocks;        /* ids are 0 .. n_blocks - 1 */
+    uint64_t          block_size;      /* bytes, all layers */
+    uint64_t          weight_size;     /* bytes of weights so far */
+} mst_backend_info_t;
+
+
+/* a matrix as it lies in a file: [rows][width], rows one after the other */
+typedef struct {
+    uint32_t          type;        /* mst_type_t that mst_type_info() knows */
+    uint32_t          rows;        /* outputs */
+    const void       *data;
+} mst_matrix_part_t;
+
+
+typedef enum {
+    MST_MATRIX_STACK,              /* outputs of the parts stay apart */
+    MST_MATRIX_GATE                /* two parts of the same rows: the outputs
+                                      meet, silu(first) * second */
+} mst_matrix_kind_t;
+
+
+typedef struct {
+    const mst_matrix_t  *qkv;          /* parts q, k, v; q and k in the order
+                                          that rotates adjacent pairs */
+    const mst_matrix_t  *out;
+    const mst_matrix_t  *gate_up;      /* parts gate, up */
+    const mst_matrix_t  *down;
+    const mst_vector_t  *attn_norm;
+    const mst_vector_t  *ffn_norm;
+} mst_backend_layer_t;
+
+
+typedef struct {
+    const uint32_t   *ids;         /* [n] */
+    uint32_t          n;
+    uint32_t          position;    /* of ids[0] */
+    const uint32_t   *blocks;      /* table that covers position + n */
+} mst_backend_seq_t;
+
+
+/* everything is checked by the caller and stays valid until sync() */
+typedef struct {
+    const mst_backend_seq_t  *seqs;    /* their tokens are the rows, in this
+                                          order */
+    uint32_t                  n_seqs;
+    uint32_t                  n_rows;
+    const uint32_t           *wanted;  /* [n_wanted] rows whose logits are
+                                          wanted, rising */
+    uint32_t                  n_wanted;
+} mst_backend_step_t;
+
+
+typedef struct {
+    const char  *name;
+
+    mst_backend_t *(*create)(const mst_backend_conf_t *conf, mst_err_t *err);
+    void (*destroy)(mst_backend_t *b);         /* and all its weights */
+    void (*info)(const mst_backend_t *b, mst_backend_info_t *info);
+
+    /* NULL with a sentence.  The data is not needed afterwards. */
+    mst_matrix_t *(*matrix)(mst_backend_t *b, mst_matrix_kind_t kind,
+        const mst_matrix_part_t *parts, uint32_t n_parts, uint32_t width,
+        mst_err_t *err);
+    mst_vector_t *(*vector)(mst_backend_t *b, const void *f32, uint32_t n,
+        mst_err_t *err);
+
+    void (*begin)(mst_backend_t *b, const mst_backend_step_t *step);
+
+    /* x = rows of a matrix of one part */
+    void (*embed)(mst_backend_t *b, const mst_matrix_t *embd);
+
+    /* norm, q, k, v, rotation of q and k, k and v into their blocks */
+    void (*qkv)(mst_backend_t *b, uint32_t layer,
+        const mst_backend_layer_t *w);
+
+    /* of the rows' q with all keys and values of their sequence so far */
+    void (*attend)(mst_backend_t *b, uint32_t layer,
+        const mst_backend_layer_t *w);
+
+    void (*out)(mst_backend_t *b, const mst_backend_layer_t *w);   /* x += */
+    void (*gate_up)(mst_backend_t *b, const mst_backend_layer_t *w);
+                                               /* with its norm */
+    void (*down)(mst_backend_t *b, const mst_backend_layer_t *w);  /* x += */
+
+    /* norm and head of the wanted rows */
+    void (*logits)(mst_backend_t *b, const mst_vector_t *norm,
+        const mst_matrix_t *head);
+
+    /* waits for all; *logits is [n_wanted][n_vocab] of the host until the
+       next begin() */
+    int (*sync)(mst_backend_t *b, const float **logits, mst_err_t *err);
+} mst_backend_ops_t;
+
+
+/* "cpu"; NULL with a sentence: this build has no such backend */
+const mst_backend_ops_t *mst_backend_open(const char *name, mst_err_t *err);
+
+
+#endif /* MST_BACKEND_H */

@@ -1,0 +1,598 @@
+
+/*
+ * The CPU backend: its table, its memory, and the operations that are small
+ * or only record a command.  See mst_cpu.h.
+ */
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mst_mem.h"
+#include "backend/mst_cpu.h"
+
+#define MST_CPU_CONTEXTS  4        /* full ones, in a pool of our choice */
+#define MST_CPU_SHORT     2048     /* tokens per sequence, ditto */
+
+
+static void mst_cpu_destroy(mst_backend_t *b);
+
+
+static const mst_cpu_isa_t *const  mst_cpu_isas[] = {      /* best first */
+#if defined(__x86_64__)
+    &mst_cpu_avx512,
+    &mst_cpu_avx2,
+#endif
+    &mst_cpu_c
+};
+
+
+static int
+mst_cpu_choose(mst_backend_t *b, mst_err_t *err)
+{
+    size_t                i;
+    const mst_cpu_isa_t  *isa;
+
+    for (i = 0; i < sizeof(mst_cpu_isas) / sizeof(*mst_cpu_isas); i++) {
+        isa = mst_cpu_isas[i];
+
+        if (b->conf.isa == NULL && isa->supported()) {
+            b->isa = isa;
+            return MST_OK;
+        }
+
+        if (b->conf.isa && strcmp(b->conf.isa, isa->name) == 0) {
+
+            if (!isa->supported()) {
+                return mst_err_set(err, "this machine's CPU lacks the "
+                                   "instruction set \"%s\"", isa->name);
+            }
+
+            b->isa = isa;
+            return MST_OK;
+        }
+    }
+
+    return mst_err_set(err, "instruction set \"%s\" is not in this build, "
+                       "avx512, avx2 and c are", b->conf.isa);
+}
+
+
+/* the pool: addresses of all blocks, memory of those that get used */
+
+static int
+mst_cpu_kv(mst_backend_t *b, mst_err_t *err)
+{
+    uint64_t  bound, full, n;
+
+    static const char *const  names[] = {
+        "f32", "f16", "bf16", "fp8", "q8", "int4"
+    };
+
+    if (b->conf.kv_type != MST_KV_F32) {
+        return mst_err_set(err, "kv_cache %s is not in this build, f32 is",
+                           names[b->conf.kv_type]);
+    }
+
+    b->kv_head_size = MST_CPU_KV * sizeof(float)
+                      * ((size_t) b->conf.head_dim + b->stride);
+    b->info.block_tokens = MST_CPU_KV;
+    b->info.block_size = (uint64_t) b->conf.n_layers * b->conf.n_kv_heads
+                         * b->kv_head_size;
+
+    full = (b->conf.context + MST_CPU_KV - 1) / MST_CPU_KV;
+
+    if (b->conf.kv_size) {
+        n = b->conf.kv_size / b->info.block_size;
+
+        if (n == 0) {
+            return mst_err_set(err, "kv_cache size of %llu bytes is less than "
+                               "one block of %llu",
+                               (unsigned long long) b->conf.kv_size,
+                               (unsigned long long) b->info.block_size);
+        }
+
+    } else {
+        n = mst_cpu_min(b->conf.context, MST_CPU_SHORT);
+        n = (n + MST_CPU_KV - 1) / MST_CPU_KV * b->conf.max_seqs;
+        n = n > MST_CPU_CONTEXTS * full ? n : MST_CPU_CONTEXTS * full;
+        bound = b->ram / 4 / b->info.block_size;
+
+        if (n > bound) {
+
+            /* one context must fit, else the longest request waits for
+               ever */
+
+            n = bound > full ? bound : full;
+            mst_log(b->conf.log, MST_LOG_NOTICE, "kv_cache holds %llu tokens: "
+                    "a quarter of the memory",
+                    (unsigned long long) n * MST_CPU_KV);
+        }
+    }
+
+    b->info.n_blocks = n < UINT32_MAX ? (uint32_t) n : UINT32_MAX;
+    b->kv = mst_cpu_mem_take(&b->scratch, b->info.n_blocks
+                                          * b->info.block_size, err);
+
+    return b->kv ? MST_OK : MST_ERROR;
+}
+
+
+static int
+mst_cpu_inputs(mst_backend_t *b, mst_err_t *err)
+{
+    uint32_t                   i, queries, width;
+    const mst_backend_conf_t  *c;
+
+    c = &b->conf;
+    width = c->dim > b->q_dim ? c->dim : b->q_dim;
+    queries = b->group > MST_CPU_QUERIES ? b->group : MST_CPU_QUERIES;
+
+    if (mst_cpu_input_init(&b->scratch, &b->in, c->dim, c->max_rows, err)
+           != MST_OK
+        || mst_cpu_input_init(&b->scratch, &b->in_out, b->q_dim, c->max_rows,
+                              err) != MST_OK
+        || mst_cpu_input_init(&b->scratch, &b->in_down, c->ff_dim,
+                              c->max_rows, err) != MST_OK)
+    {
+        return MST_ERROR;
+    }
+
+    b->in_head = b->in;
+
+    for (i = 0; i < b->threads; i++) {
+        if (mst_cpu_input_init(&b->scratch, &b->own[i], width, MST_CPU_OWN,
+                               err) != MST_OK)
+        {
+            return MST_ERROR;
+        }
+
+        b->prepared[i] = mst_cpu_mem_take(&b->scratch,
+                                          (mst_cpu_lanes(c->dim) + b->stride)
+                                          * sizeof(float), err);
+
+        /* behind the states: limits, one word for each */
+
+        b->states[i] = mst_cpu_mem_take(&b->scratch,
+                                        (uint64_t) queries
+                                        * (MST_CPU_STATE + b->stride + 1)
+                                        * sizeof(float), err);
+
+        if (b->prepared[i] == NULL || b->states[i] == NULL) {
+            return MST_ERROR;
+        }
+    }
+
+    return MST_OK;
+}
+
+
+static int
+mst_cpu_rows(mst_backend_t *b, mst_err_t *err)
+{
+    uint64_t                   rows;
+    const mst_backend_conf_t  *c;
+
+    c = &b->conf;
+    rows = c->max_rows;
+
+    b->max_cmds = 8 * c->n_layers + 8;
+    b->cmds = mst_cpu_mem_take(&b->scratch,
+                               b->max_cmds * sizeof(mst_cpu_cmd_t), err);
+    b->pos = mst_cpu_mem_take(&b->scratch, rows * sizeof(uint32_t), err);
+    b->row_kv = mst_cpu_mem_take(&b->scratch, rows * sizeof(void *), err);
+    b->units = mst_cpu_mem_take(&b->scratch, rows * sizeof(mst_cpu_unit_t),
+                                err);
+    b->turns = mst_cpu_mem_take(&b->scratch,
+                                rows * 2 * b->stride * sizeof(float), err);
+    b->x = mst_cpu_mem_take(&b->scratch,
+                            rows * mst_cpu_lanes(c->dim) * sizeof(float), err);
+    b->q = mst_cpu_mem_take(&b->scratch, rows * b->q_dim * sizeof(float),
+                            err);
+    b->mix = mst_cpu_mem_take(&b->scratch, rows * b->q_dim * sizeof(float),
+                              err);
+    b->logits = mst_cpu_mem_take(&b->scratch,
+                                 rows * c->n_vocab * sizeof(float), err);
+
+    return b->cmds && b->pos && b->row_kv && b->units && b->turns && b->x
+           && b->q && b->mix && b->logits ? MST_OK : MST_ERROR;
+}
+
+
+static int
+mst_cpu_turn(mst_backend_t *b, mst_err_t *err)
+{
+    uint32_t  i;
+
+    b->turn = mst_cpu_mem_take(&b->scratch,
+                               b->conf.rope_dim / 2 * sizeof(double), err);
+
+    if (b->turn == NULL) {
+        return MST_ERROR;
+    }
+
+    for (i = 0; i < b->conf.rope_dim / 2; i++) {
+        b->turn[i] = pow(b->conf.rope_base,
+                         -2.0 * (double) i / (double) b->conf.rope_dim);
+    }
+
+    return MST_OK;
+}
+
+
+static mst_backend_t *
+mst_cpu_create(const mst_backend_conf_t *conf, mst_err_t *err)
+{
+    mst_backend_t  *b;
+
+    b = mst_calloc(1, sizeof(mst_backend_t));
+
+    if (b == NULL) {
+        (void) mst_err_set(err, "out of memory for the CPU backend");
+        return NULL;
+    }
+
+    b->conf = *conf;
+    b->group = conf->n_heads / conf->n_kv_heads;
+    b->stride = mst_cpu_lanes(conf->head_dim);
+    b->q_dim = conf->n_heads * conf->head_dim;
+    b->scale = 1.0f / sqrtf((float) conf->head_dim);
+    b->threads = conf->threads ? conf->threads : mst_cpu_pool_cores();
+    b->ram = mst_cpu_mem_limit();
+
+    if (mst_cpu_choose(b, err) != MST_OK) {
+        goto failed;
+    }
+
+    b->pool = mst_cpu_pool_create(b->threads, err);
+
+    if (b->pool == NULL
+        || mst_cpu_kv(b, err) != MST_OK
+        || mst_cpu_turn(b, err) != MST_OK
+        || mst_cpu_inputs(b, err) != MST_OK
+        || mst_cpu_rows(b, err) != MST_OK)
+    {
+        goto failed;
+    }
+
+    mst_log(conf->log, MST_LOG_INFO, "cpu: %s, %u threads, kv_cache f32 of "
+            "%u blocks of %u tokens", b->isa->name, b->threads,
+            b->info.n_blocks, b->info.block_tokens);
+
+    return b;
+
+failed:
+
+    mst_cpu_destroy(b);
+
+    return NULL;
+}
+
+
+static void
+mst_cpu_destroy(mst_backend_t *b)
+{
+    mst_matrix_t  *m;
+
+    mst_cpu_pool_destroy(b->pool);
+
+    while (b->matrices) {
+        m = b->matrices;
+        b->matrices = m->next;
+        mst_free(m);
+    }
+
+    mst_cpu_mem_fini(&b->weights);
+    mst_cpu_mem_fini(&b->scratch);
+    mst_free(b);
+}
+
+
+static void
+mst_cpu_info(const mst_backend_t *b, mst_backend_info_t *info)
+{
+    *info = b->info;
+}
+
+
+static mst_vector_t *
+mst_cpu_vector(mst_backend_t *b, const void *f32, uint32_t n, mst_err_t *err)
+{
+    mst_vector_t  *v;
+
+    v = mst_cpu_mem_take(&b->weights, sizeof(mst_vector_t), err);
+
+    if (v == NULL) {
+        return NULL;
+    }
+
+    v->n = n;
+    v->f = mst_cpu_mem_take(&b->weights, mst_cpu_lanes(n) * sizeof(float),
+                            err);
+
+    if (v->f == NULL) {
+        return NULL;
+    }
+
+    memcpy(v->f, f32, n * sizeof(float));
+    b->info.weight_size += mst_cpu_lanes(n) * sizeof(float);
+
+    return v;
+}
+
+
+mst_cpu_cmd_t *
+mst_cpu_cmd(mst_backend_t *b, mst_cpu_run_pt run)
+{
+    mst_cpu_cmd_t  *cmd;
+
+    cmd = &b->cmds[b->n_cmds++];
+    memset(cmd, 0, sizeof(mst_cpu_cmd_t));
+    cmd->run = run;
+
+    return cmd;
+}
+
+
+static void
+mst_cpu_begin(mst_backend_t *b, const mst_backend_step_t *step)
+{
+    b->step = *step;
+    b->n_cmds = 0;
+    mst_cpu_attn_begin(b);
+}
+
+
+/* cosines and sines of a row; what does not rotate turns by nothing */
+
+static void
+mst_cpu_turns(mst_backend_t *b, uint32_t row)
+{
+    float     *cs, *sn;
+    double     angle;
+    uint32_t   i;
+
+    cs = b->turns + (size_t) row * 2 * b->stride;
+    sn = cs + b->stride;
+
+    for (i = 0; i < b->stride / 2; i++) {
+        angle = i < b->conf.rope_dim / 2 ? b->pos[row] * b->turn[i] : 0;
+        cs[2 * i] = (float) cos(angle);
+        cs[2 * i + 1] = cs[2 * i];
+        sn[2 * i + 1] = (float) sin(angle);
+        sn[2 * i] = -sn[2 * i + 1];
+    }
+}
+
+
+static void
+mst_cpu_embed_run(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
+{
+    uint32_t               row;
+    const mst_cpu_unit_t  *u;
+
+    (void) thread;
+
+    while (mst_cpu_take(cmd, b->n_units, 1, &row)) {
+        u = &b->units[row];
+
+        for (row = u->row; row < u->row + u->n; row++) {
+            mst_cpu_turns(b, row);
+            mst_cpu_matrix_row(cmd->matrix,
+                               b->step.seqs[u->seq].ids[
+                                   b->pos[row]
+                                   - b->step.seqs[u->seq].position],
+                               b->x + (size_t) row
+                                      * mst_cpu_lanes(b->conf.dim));
+        }
+    }
+}
+
+
+static void
+mst_cpu_embed(mst_backend_t *b, const mst_matrix_t *embd)
+{
+    mst_cpu_cmd(b, mst_cpu_embed_run)->matrix = embd;
+}
+
+
+/* inputs are norms of the residual stream */
+
+static void
+mst_cpu_from_x(mst_backend_t *b, mst_cpu_cmd_t *cmd, const mst_vector_t *norm)
+{
+    cmd->input = &b->in;
+    cmd->source = b->x;
+    cmd->stride = mst_cpu_lanes(b->conf.dim);
+    cmd->norm = norm;
+}
+
+
+static void
+mst_cpu_qkv(mst_backend_t *b, uint32_t layer, const mst_backend_layer_t *w)
+{
+    mst_cpu_cmd_t  cmd = { 0 };
+
+    mst_cpu_from_x(b, &cmd, w->attn_norm);
+    cmd.layer = layer;
+    cmd.matrix = w->qkv;
+    cmd.finish = mst_cpu_attn_qkv;
+    mst_cpu_gemm(b, &cmd, b->step.n_rows);
+}
+
+
+/* x += outputs; the padding behind the last row of a matrix meets the
+   padding of x */
+
+static void
+mst_cpu_add(mst_backend_t *b, const mst_cpu_cmd_t *cmd, uint32_t unit,
+    uint32_t row, uint32_t cols, float *y)
+{
+    float     *x;
+    uint32_t   c, i, n;
+
+    n = mst_cpu_min(MST_CPU_LANES, cmd->matrix->parts[0].rows
+                                   - unit * MST_CPU_LANES);
+
+    for (c = 0; c < cols; c++, y += MST_CPU_LANES) {
+        x = b->x + (size_t) (row + c) * mst_cpu_lanes(b->conf.dim)
+            + unit * MST_CPU_LANES;
+
+        for (i = 0; i < n; i++) {
+            x[i] += y[i];
+        }
+    }
+}
+
+
+static void
+mst_cpu_out(mst_backend_t *b, const mst_backend_layer_t *w)
+{
+    mst_cpu_cmd_t  cmd = { 0 };
+
+    cmd.input = &b->in_out;
+    cmd.matrix = w->out;
+    cmd.finish = mst_cpu_add;
+
+    if ((w->out->forms & MST_CPU_DIGIT_FORM)
+        && b->conf.head_dim % MST_CPU_BLOCK)
+    {
+        cmd.source = b->mix;
+        cmd.stride = b->q_dim;
+    }
+
+    mst_cpu_gemm(b, &cmd, b->step.n_rows);
+}
+
+
+static void
+mst_cpu_gate(mst_backend_t *b, const mst_cpu_cmd_t *cmd, uint32_t unit,
+    uint32_t row, uint32_t cols, float *y)
+{
+    float     f[2 * MST_CPU_LANES];
+    uint32_t  c, n, tile;
+
+    tile = MST_CPU_COLS * MST_CPU_LANES;
+    n = mst_cpu_min(2 * MST_CPU_LANES, b->conf.ff_dim
+                                       - unit * 2 * MST_CPU_LANES);
+
+    for (c = 0; c < cols; c++, y += MST_CPU_LANES) {
+        b->isa->silu(y, y + 2 * tile, f, MST_CPU_LANES);
+        b->isa->silu(y + tile, y + 3 * tile, f + MST_CPU_LANES,
+                     MST_CPU_LANES);
+
+        mst_cpu_input_write(b, &b->in_down, cmd->forms, row + c,
+                            unit * 2 * MST_CPU_LANES, f, n);
+    }
+}
+
+
+static void
+mst_cpu_gate_up(mst_backend_t *b, const mst_backend_layer_t *w)
+{
+    mst_cpu_cmd_t  cmd = { 0 };
+
+    mst_cpu_from_x(b, &cmd, w->ffn_norm);
+    cmd.matrix = w->gate_up;
+    cmd.finish = mst_cpu_gate;
+    cmd.forms = w->down->forms;
+    b->in_down.rows = b->step.n_rows;
+    mst_cpu_gemm(b, &cmd, b->step.n_rows);
+}
+
+
+static void
+mst_cpu_down(mst_backend_t *b, const mst_backend_layer_t *w)
+{
+    mst_cpu_cmd_t  cmd = { 0 };
+
+    cmd.input = &b->in_down;
+    cmd.matrix = w->down;
+    cmd.finish = mst_cpu_add;
+    mst_cpu_gemm(b, &cmd, b->step.n_rows);
+}
+
+
+static void
+mst_cpu_head(mst_backend_t *b, const mst_cpu_cmd_t *cmd, uint32_t unit,
+    uint32_t row, uint32_t cols, float *y)
+{
+    uint32_t  c, n;
+
+    (void) cmd;
+
+    n = mst_cpu_min(MST_CPU_LANES, b->conf.n_vocab - unit * MST_CPU_LANES);
+
+    for (c = 0; c < cols; c++, y += MST_CPU_LANES) {
+        memcpy(b->logits + (size_t) (row + c) * b->conf.n_vocab
+               + unit * MST_CPU_LANES, y, n * sizeof(float));
+    }
+}
+
+
+static void
+mst_cpu_logits(mst_backend_t *b, const mst_vector_t *norm,
+    const mst_matrix_t *head)
+{
+    mst_cpu_cmd_t  cmd = { 0 };
+
+    if (b->step.n_wanted == 0) {
+        return;
+    }
+
+    mst_cpu_from_x(b, &cmd, norm);
+    cmd.input = &b->in_head;
+    cmd.matrix = head;
+    cmd.finish = mst_cpu_head;
+    cmd.index = b->step.wanted;
+    mst_cpu_gemm(b, &cmd, b->step.n_wanted);
+}
+
+
+static void
+mst_cpu_run(void *data, uint32_t thread)
+{
+    uint32_t        i;
+    mst_backend_t  *b;
+
+    b = data;
+
+    for (i = 0; i < b->n_cmds; i++) {
+
+        if (i != 0) {
+            mst_cpu_pool_barrier(b->pool);
+        }
+
+        b->cmds[i].run(b, &b->cmds[i], thread);
+    }
+}
+
+
+static int
+mst_cpu_sync(mst_backend_t *b, const float **logits, mst_err_t *err)
+{
+    (void) err;
+
+    mst_cpu_pool_run(b->pool, mst_cpu_run, b);
+    *logits = b->logits;
+
+    return MST_OK;
+}
+
+
+const mst_backend_ops_t  mst_cpu_ops = {
+    .name = "cpu",
+    .create = mst_cpu_create,
+    .destroy = mst_cpu_destroy,
+    .info = mst_cpu_info,
+    .matrix = mst_cpu_matrix,
+    .vector = mst_cpu_vector,
+    .begin = mst_cpu_begin,
+    .embed = mst_cpu_embed,
+    .qkv = mst_cpu_qkv,
+    .attend = mst_cpu_attn,
+    .out = mst_cpu_out,
+    .gate_up = mst_cpu_gate_up,
+    .down = mst_cpu_down,
+    .logits = mst_cpu_logits,
+    .sync = mst_cpu_sync
+};

@@ -1,0 +1,223 @@
+
+/*
+ * The CPU backend: what its files share.
+ *
+ * begin() .. logits() record commands, sync() runs them: every thread walks
+ * the list, takes pieces of each command from a counter, and meets the
+ * others at a barrier behind it.  The counter and not a fixed share, because
+ * nginx's workers use the same cores.
+ *
+ * A row's result never depends on which thread computed it, nor on the other
+ * rows: see mst_cpu_isa.h.
+ */
+
+#ifndef MST_CPU_H
+#define MST_CPU_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backend/mst_backend.h"
+#include "backend/mst_cpu_isa.h"
+#include "backend/mst_cpu_mem.h"
+#include "backend/mst_cpu_pool.h"
+
+#define MST_CPU_PARTS    3
+#define MST_CPU_OWN      2         /* up to so many rows each thread prepares
+                                      its own copy of a matrix's inputs,
+                                      which saves a barrier */
+#define MST_CPU_QUERIES  48        /* that one unit of attention holds */
+
+#define MST_CPU_DIGIT_FORM  1      /* how a matrix wants its inputs */
+#define MST_CPU_FLOAT_FORM  2
+
+
+/* rows of one tensor in tiles; tiles of a gate stand beside those of its
+   other half, two by two */
+typedef struct {
+    mst_cpu_type_t   type;
+    uint32_t         rows;
+    uint32_t         n_tiles;
+    size_t           tile_size;
+    size_t           pair_size;    /* from tiles 2i, 2i + 1 to the next two */
+    uint8_t         *base;
+} mst_cpu_part_t;
+
+
+struct mst_matrix_s {
+    mst_matrix_t       *next;
+    mst_matrix_kind_t   kind;
+    uint32_t            width;     /* inputs */
+    uint32_t            forms;
+    uint32_t            n_units;   /* tiles, or of a gate: pairs of pairs */
+    uint32_t            n_parts;
+    mst_cpu_part_t      parts[MST_CPU_PARTS];
+};
+
+
+struct mst_vector_s {
+    uint32_t   n;
+    float     *f;                  /* padded with zeros to whole lanes */
+};
+
+
+/* inputs of a matrix: rows of the step in panels (mst_cpu_isa.h) */
+typedef struct {
+    int8_t           *q;
+    mst_cpu_scale_t  *s;
+    float            *f;
+    uint32_t          width;
+    uint32_t          rows;
+} mst_cpu_input_t;
+
+
+typedef struct mst_cpu_cmd_s  mst_cpu_cmd_t;
+
+typedef void (*mst_cpu_run_pt)(mst_backend_t *b, mst_cpu_cmd_t *cmd,
+    uint32_t thread);
+
+/* what to do with the outputs of a unit for columns row .. row + cols - 1:
+   y[tile of the unit][column][lane] */
+typedef void (*mst_cpu_finish_pt)(mst_backend_t *b, const mst_cpu_cmd_t *cmd,
+    uint32_t unit, uint32_t row, uint32_t cols, float *y);
+
+
+struct mst_cpu_cmd_s {
+    _Alignas(64) uint32_t   next;  /* piece that nobody has taken; all
+                                      threads add */
+    mst_cpu_run_pt          run;
+    uint32_t                layer;
+    const mst_matrix_t     *matrix;
+    mst_cpu_finish_pt       finish;
+    uint32_t                forms;     /* wanted of the outputs, where they
+                                          are inputs of the next matrix */
+
+    mst_cpu_input_t        *input;
+    int                     own;   /* inputs are prepared by each thread */
+
+    /* preparation of the inputs: row i is a norm or a copy of source row
+       index[i] */
+    const float            *source;    /* NULL: they are there already */
+    size_t                  stride;
+    const mst_vector_t     *norm;      /* NULL: a copy */
+    const uint32_t         *index;     /* NULL: i */
+};
+
+
+/* rows of one sequence that attention takes together */
+typedef struct {
+    uint32_t          row;         /* first */
+    uint32_t          n;
+    uint32_t          seq;
+} mst_cpu_unit_t;
+
+
+struct mst_backend_s {
+    mst_backend_conf_t      conf;
+    mst_backend_info_t      info;
+    const mst_cpu_isa_t    *isa;
+    mst_cpu_pool_t         *pool;
+    uint32_t                threads;
+    mst_cpu_mem_t           weights;
+    mst_cpu_mem_t           scratch;   /* and the KV pool */
+    mst_matrix_t           *matrices;
+    uint64_t                ram;       /* bytes that weights may fill */
+
+    uint32_t                group;     /* query heads of a KV head */
+    uint32_t                stride;    /* head_dim in whole lanes */
+    uint32_t                q_dim;     /* n_heads * head_dim */
+    float                   scale;     /* of queries */
+    double                 *turn;      /* [rope_dim / 2] per position */
+
+    unsigned char          *kv;        /* [block][layer][KV head]: K as
+                                          [head_dim][32], V as [32][stride] */
+    size_t                  kv_head_size;  /* bytes of K and V */
+
+    /* one step */
+    mst_backend_step_t      step;
+    mst_cpu_cmd_t          *cmds;      /* [max_cmds] */
+    uint32_t                n_cmds;
+    uint32_t                max_cmds;
+    uint32_t               *pos;       /* [row] */
+    unsigned char         **row_kv;    /* [row] its block */
+    mst_cpu_unit_t         *units;     /* [n_units], rows rising */
+    uint32_t                n_units;
+    float                  *turns;     /* [row][2][stride] cosines, sines */
+    float                  *x;         /* [row][dim in lanes] residual */
+    float                  *q;         /* [KV head][row][group][head_dim] */
+    float                  *mix;       /* [row][q_dim] attention's output,
+                                          where it cannot become digits at
+                                          once */
+    float                  *logits;    /* [wanted][n_vocab] */
+    mst_cpu_input_t         in;        /* of qkv and gate_up */
+    mst_cpu_input_t         in_head;   /* the same memory, other rows */
+    mst_cpu_input_t         in_out;    /* of out */
+    mst_cpu_input_t         in_down;   /* of down */
+    mst_cpu_input_t         own[MST_CPU_POOL_MAX];
+    float                  *prepared[MST_CPU_POOL_MAX];    /* one row */
+    float                  *states[MST_CPU_POOL_MAX];      /* attention */
+};
+
+
+extern const mst_backend_ops_t  mst_cpu_ops;
+
+
+/* mst_cpu.c: one more command, zeroed but for its function */
+mst_cpu_cmd_t *mst_cpu_cmd(mst_backend_t *b, mst_cpu_run_pt run);
+
+static inline uint32_t
+mst_cpu_lanes(uint32_t n)
+{
+    return (n + MST_CPU_LANES - 1) / MST_CPU_LANES * MST_CPU_LANES;
+}
+
+
+static inline uint32_t
+mst_cpu_min(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+
+/* pieces at .. at + n - 1 of a command; 0: all are taken */
+
+static inline uint32_t
+mst_cpu_take(mst_cpu_cmd_t *cmd, uint32_t total, uint32_t n, uint32_t *at)
+{
+    /* partner: the same addition of the other threads; the data itself is
+       ordered by the barriers */
+    *at = __atomic_fetch_add(&cmd->next, n, __ATOMIC_RELAXED);
+
+    return *at >= total ? 0 : mst_cpu_min(n, total - *at);
+}
+
+
+/* mst_cpu_matrix.c */
+mst_matrix_t *mst_cpu_matrix(mst_backend_t *b, mst_matrix_kind_t kind,
+    const mst_matrix_part_t *parts, uint32_t n_parts, uint32_t width,
+    mst_err_t *err);
+const uint8_t *mst_cpu_matrix_tile(const mst_cpu_part_t *part, uint32_t tile);
+/* one row of the first part as floats */
+void mst_cpu_matrix_row(const mst_matrix_t *m, uint32_t row, float *y);
+
+/* mst_cpu_input.c */
+int mst_cpu_input_init(mst_cpu_mem_t *mem, mst_cpu_input_t *in, uint32_t width,
+    uint32_t rows, mst_err_t *err);
+void mst_cpu_input_write(mst_backend_t *b, mst_cpu_input_t *in, uint32_t forms,
+    uint32_t row, uint32_t at, const float *x, uint32_t n);
+void mst_cpu_input_panel(const mst_cpu_input_t *in, uint32_t row,
+    mst_cpu_panel_t *panel);
+
+/* mst_cpu_gemm.c: records a matrix and, where the inputs are not there yet,
+   their preparation */
+void mst_cpu_gemm(mst_backend_t *b, const mst_cpu_cmd_t *cmd, uint32_t rows);
+
+/* mst_cpu_attn.c */
+void mst_cpu_attn_begin(mst_backend_t *b);
+void mst_cpu_attn(mst_backend_t *b, uint32_t layer,
+    const mst_backend_layer_t *w);
+void mst_cpu_attn_qkv(mst_backend_t *b, const mst_cpu_cmd_t *cmd,
+    uint32_t unit, uint32_t row, uint32_t cols, float *y);
+
+
+#endif /* MST_CPU_H */

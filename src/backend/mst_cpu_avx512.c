@@ -1,0 +1,359 @@
+
+/*
+ * Kernels of the CPU backend for AVX-512 with VNNI: see mst_cpu_isa.h.
+ *
+ * vpdpbusd multiplies four weights of 16 rows by four broadcast digits and
+ * adds to 32 bits.  The three digits of a block chain in one accumulator
+ * where that cannot overflow (4-bit weights: 15 * 32 * 2^21 < 2^31); Q8_0
+ * keeps the low digits apart.
+ */
+
+#if defined(__x86_64__)
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__clang__)
+#pragma clang attribute push (__attribute__((target("avx512f,avx512bw,"      \
+    "avx512dq,avx512vl,avx512vnni,avx2,fma,f16c"))), apply_to = function)
+#else
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma," \
+                   "f16c")
+#endif
+
+#include "backend/mst_vec_avx512.h"
+#include "backend/mst_cpu_kernel.h"
+
+#define MST_AVX512_AHEAD  512      /* bytes of prefetch: measured best */
+
+
+static int
+mst_cpu_avx512_supported(void)
+{
+    __builtin_cpu_init();
+
+    return __builtin_cpu_supports("avx512f")
+           && __builtin_cpu_supports("avx512bw")
+           && __builtin_cpu_supports("avx512dq")
+           && __builtin_cpu_supports("avx512vl")
+           && __builtin_cpu_supports("avx512vnni")
+           && __builtin_cpu_supports("avx2")
+           && __builtin_cpu_supports("fma");
+}
+
+
+mst_vec_fn __m512i
+mst_cpu_avx512_four(const int8_t *q)
+{
+    int32_t  four;
+
+    memcpy(&four, q, sizeof(four));
+
+    return _mm512_set1_epi32(four);
+}
+
+
+mst_vec_fn void
+mst_cpu_avx512_nibbles(const uint8_t *t, __m512i *w)
+{
+    __m512i  mask, q;
+
+    mask = _mm512_set1_epi8(15);
+
+    mst_unroll
+    for (int i = 0; i < 4; i++) {
+        q = _mm512_loadu_si512(t + 64 * i);
+        w[i] = _mm512_and_si512(q, mask);
+        w[4 + i] = _mm512_and_si512(_mm512_srli_epi16(q, 4), mask);
+    }
+}
+
+
+/* 32 digits against 32 weights of 16 rows, for n columns */
+
+mst_vec_fn void
+mst_cpu_avx512_plane(const __m512i *w, const int8_t *q, __m512i *acc,
+    const int n)
+{
+    if (n == 1) {
+
+        /* one column: two chains hide the latency */
+
+        __m512i  b;
+
+        b = _mm512_setzero_si512();
+
+        mst_unroll
+        for (int i = 0; i < 4; i++) {
+            acc[0] = _mm512_dpbusd_epi32(acc[0], w[i],
+                                         mst_cpu_avx512_four(q + 4 * i));
+            b = _mm512_dpbusd_epi32(b, w[4 + i],
+                                    mst_cpu_avx512_four(q + 16 + 4 * i));
+        }
+
+        acc[0] = _mm512_add_epi32(acc[0], b);
+
+        return;
+    }
+
+    mst_unroll
+    for (int i = 0; i < 8; i++) {
+        mst_unroll
+        for (int c = 0; c < n; c++) {
+            acc[c] = _mm512_dpbusd_epi32(
+                acc[c], w[i],
+                mst_cpu_avx512_four(q + MST_CPU_DIGITS * c + 4 * i));
+        }
+    }
+}
+
+
+mst_vec_fn void
+mst_cpu_avx512_zero(__m512i *acc, const int n)
+{
+    mst_unroll
+    for (int c = 0; c < n; c++) {
+        acc[c] = _mm512_setzero_si512();
+    }
+}
+
+
+mst_vec_fn void
+mst_cpu_avx512_shift(__m512i *acc, const int n)
+{
+    mst_unroll
+    for (int c = 0; c < n; c++) {
+        acc[c] = _mm512_slli_epi32(acc[c], 7);
+    }
+}
+
+
+/* the sums of a block's three digits in acc */
+
+mst_vec_fn void
+mst_cpu_avx512_digits(const __m512i *w, const int8_t *q, __m512i *acc,
+    const int n)
+{
+    if (n == 1) {
+
+        /* three digits that do not wait for each other */
+
+        __m512i  low, middle;
+
+        acc[0] = _mm512_setzero_si512();
+        low = acc[0];
+        middle = acc[0];
+        mst_cpu_avx512_plane(w, q, acc, 1);
+        mst_cpu_avx512_plane(w, q + 32, &middle, 1);
+        mst_cpu_avx512_plane(w, q + 64, &low, 1);
+        acc[0] = _mm512_add_epi32(_mm512_slli_epi32(acc[0], 7), middle);
+        acc[0] = _mm512_add_epi32(_mm512_slli_epi32(acc[0], 7), low);
+
+        return;
+    }
+
+    mst_cpu_avx512_zero(acc, n);
+    mst_cpu_avx512_plane(w, q, acc, n);
+    mst_cpu_avx512_shift(acc, n);
+    mst_cpu_avx512_plane(w, q + 32, acc, n);
+    mst_cpu_avx512_shift(acc, n);
+    mst_cpu_avx512_plane(w, q + 64, acc, n);
+}
+
+
+/* offset 0: Q4_1, else that of Q4_0 */
+
+mst_vec_fn void
+mst_cpu_avx512_q4(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
+    const int offset, const int n)
+{
+    __m512                  d, m, o[MST_CPU_COLS];
+    __m512i                 acc[MST_CPU_COLS], w[8];
+    uint32_t                b, blocks;
+    const int8_t           *q;
+    const uint8_t          *ds;
+    const mst_cpu_scale_t  *s;
+
+    mst_unroll
+    for (int c = 0; c < n; c++) {
+        o[c] = _mm512_setzero_ps();
+    }
+
+    q = x->q;
+    s = x->s;
+    blocks = x->width / MST_CPU_BLOCK;
+    ds = tile + 256 * (size_t) blocks;
+
+    for (b = 0; b < blocks; b++) {
+        mst_unroll
+        for (int i = 0; i < 5; i++) {
+            _mm_prefetch((const char *) tile + MST_AVX512_AHEAD + 64 * i,
+                         _MM_HINT_T0);
+        }
+
+        mst_cpu_avx512_nibbles(tile, w);
+
+        if (offset) {
+            d = mst_vec_load_f16((const uint16_t *) ds);
+            ds += 32;
+            tile += 256;
+            m = d;
+
+        } else {
+            d = mst_vec_load_f16((const uint16_t *) (tile + 256));
+            m = mst_vec_load_f16((const uint16_t *) (tile + 288));
+            tile += MST_CPU_Q4_1_SIZE;
+        }
+
+        mst_cpu_avx512_digits(w, q, acc, n);
+
+        mst_unroll
+        for (int c = 0; c < n; c++) {
+            if (offset) {
+                acc[c] = _mm512_sub_epi32(
+                    acc[c], _mm512_set1_epi32(offset * (128 * s[c].high
+                                                        + s[c].low)));
+            } else {
+                o[c] = _mm512_fmadd_ps(m, _mm512_set1_ps(s[c].s), o[c]);
+            }
+
+            o[c] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(acc[c]),
+                                   _mm512_mul_ps(d, _mm512_set1_ps(s[c].d)),
+                                   o[c]);
+        }
+
+        q += MST_CPU_DIGITS * n;
+        s += n;
+    }
+
+    mst_unroll
+    for (int c = 0; c < n; c++) {
+        _mm512_storeu_ps(y + 16 * c, o[c]);
+    }
+}
+
+
+/* one block of Q8_0: sums of the two upper digits and of the low ones */
+
+mst_vec_fn void
+mst_cpu_avx512_q8_block(const uint8_t *tile, const int8_t *q,
+    const mst_cpu_scale_t *s, __m512i *high, __m512i *low, const int n)
+{
+    __m512i  w[8];
+
+    mst_unroll
+    for (int i = 0; i < 8; i++) {
+        _mm_prefetch((const char *) tile + MST_AVX512_AHEAD + 64 * i,
+                     _MM_HINT_T0);
+        w[i] = _mm512_loadu_si512(tile + 64 * i);
+    }
+
+    /* the weights stand 128 too high */
+
+    mst_unroll
+    for (int c = 0; c < n; c++) {
+        high[c] = _mm512_set1_epi32(-s[c].high);
+        low[c] = _mm512_set1_epi32(-128 * s[c].low);
+    }
+
+    mst_cpu_avx512_plane(w, q, high, n);
+    mst_cpu_avx512_shift(high, n);
+    mst_cpu_avx512_plane(w, q + 32, high, n);
+    mst_cpu_avx512_plane(w, q + 64, low, n);
+}
+
+
+mst_vec_fn void
+mst_cpu_avx512_q8(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
+    const int unused, const int n)
+{
+    __m512                  d, f, o[MST_CPU_COLS];
+    __m512i                 high[MST_CPU_COLS], low[MST_CPU_COLS];
+    uint32_t                b, blocks;
+    const int8_t           *q;
+    const uint8_t          *ds;
+    const mst_cpu_scale_t  *s;
+
+    (void) unused;
+
+    mst_unroll
+    for (int c = 0; c < n; c++) {
+        o[c] = _mm512_setzero_ps();
+    }
+
+    q = x->q;
+    s = x->s;
+    blocks = x->width / MST_CPU_BLOCK;
+    ds = tile + 512 * (size_t) blocks;
+
+    for (b = 0; b < blocks; b++) {
+        mst_cpu_avx512_q8_block(tile, q, s, high, low, n);
+        d = mst_vec_load_f16((const uint16_t *) ds);
+
+        mst_unroll
+        for (int c = 0; c < n; c++) {
+            f = _mm512_fmadd_ps(_mm512_cvtepi32_ps(high[c]),
+                                _mm512_set1_ps(128),
+                                _mm512_cvtepi32_ps(low[c]));
+            o[c] = _mm512_fmadd_ps(f, _mm512_mul_ps(d, _mm512_set1_ps(s[c].d)),
+                                   o[c]);
+        }
+
+        tile += 512;
+        ds += 32;
+        q += MST_CPU_DIGITS * n;
+        s += n;
+    }
+
+    mst_unroll
+    for (int c = 0; c < n; c++) {
+        _mm512_storeu_ps(y + 16 * c, o[c]);
+    }
+}
+
+
+static void
+mst_cpu_avx512_q4_1(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_kernel_cols(mst_cpu_avx512_q4, tile, x, y, 0);
+}
+
+
+static void
+mst_cpu_avx512_q4_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_kernel_cols(mst_cpu_avx512_q4, tile, x, y, 8);
+}
+
+
+static void
+mst_cpu_avx512_q8_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_kernel_cols(mst_cpu_avx512_q8, tile, x, y, 0);
+}
+
+
+const mst_cpu_isa_t  mst_cpu_avx512 = {
+    .name = "avx512",
+    .supported = mst_cpu_avx512_supported,
+    .tile = {
+        [MST_CPU_Q4_1] = mst_cpu_avx512_q4_1,
+        [MST_CPU_Q4_0] = mst_cpu_avx512_q4_0,
+        [MST_CPU_Q8_0] = mst_cpu_avx512_q8_0,
+        [MST_CPU_F32] = mst_kernel_f32,
+        [MST_CPU_F16] = mst_kernel_f16,
+        [MST_CPU_BF16] = mst_kernel_bf16
+    },
+    .norm = mst_kernel_norm,
+    .digits = mst_kernel_digits,
+    .rope = mst_kernel_rope,
+    .silu = mst_kernel_silu,
+    .attend = mst_kernel_attend,
+    .attend_end = mst_kernel_attend_end
+};
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
+
+#endif

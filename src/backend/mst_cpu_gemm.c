@@ -1,0 +1,142 @@
+
+/*
+ * A matrix times the rows of a step: which thread computes which tiles, for
+ * which columns, and the preparation of the inputs.
+ *
+ * Few rows: the weights are read once, one after the other.  Many rows: some
+ * tiles at a time stay in the L2 cache while all panels pass.
+ */
+
+#include <string.h>
+
+#include "backend/mst_cpu.h"
+
+#define MST_CPU_GEMM_MANY   16     /* rows, from here on tiles stay */
+#define MST_CPU_GEMM_TILES  8      /* that stay */
+
+
+static void
+mst_cpu_gemm_prepare_row(mst_backend_t *b, const mst_cpu_cmd_t *cmd,
+    mst_cpu_input_t *in, uint32_t row, float *y)
+{
+    const float  *x;
+
+    x = cmd->source + (cmd->index ? cmd->index[row] : row) * cmd->stride;
+
+    if (cmd->norm) {
+        b->isa->norm(x, cmd->norm->f, cmd->norm->n, b->conf.rms_eps, y);
+        x = y;
+    }
+
+    mst_cpu_input_write(b, in, cmd->matrix->forms, row, 0, x, in->width);
+}
+
+
+static void
+mst_cpu_gemm_prepare(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
+{
+    uint32_t  row;
+
+    while (mst_cpu_take(cmd, cmd->input->rows, 1, &row)) {
+        mst_cpu_gemm_prepare_row(b, cmd, cmd->input, row,
+                                 b->prepared[thread]);
+    }
+}
+
+
+/* y[tile of the unit][column][lane] */
+
+static void
+mst_cpu_gemm_unit(mst_backend_t *b, const mst_matrix_t *m, uint32_t unit,
+    const mst_cpu_panel_t *x, float *y)
+{
+    uint32_t               i, tile;
+    const mst_cpu_part_t  *p;
+
+    p = m->parts;
+
+    if (m->kind == MST_MATRIX_GATE) {
+        for (i = 0; i < 4; i++) {
+
+            /* the last pair may lack a tile: there are zeros */
+
+            tile = 2 * unit + i % 2;
+            b->isa->tile[p[i / 2].type](mst_cpu_matrix_tile(&p[i / 2], tile),
+                                        x, y);
+            y += MST_CPU_COLS * MST_CPU_LANES;
+        }
+
+        return;
+    }
+
+    for (tile = unit; tile >= p->n_tiles; p++) {
+        tile -= p->n_tiles;
+    }
+
+    b->isa->tile[p->type](mst_cpu_matrix_tile(p, tile), x, y);
+}
+
+
+static void
+mst_cpu_gemm_run(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
+{
+    uint32_t              at, n, row, share, u;
+    mst_cpu_input_t      *in;
+    mst_cpu_panel_t       panel;
+    _Alignas(64) float    y[4 * MST_CPU_COLS * MST_CPU_LANES];
+
+    in = cmd->input;
+
+    if (cmd->own) {
+        in = &b->own[thread];
+        in->rows = cmd->input->rows;
+        in->width = cmd->input->width;
+
+        for (row = 0; row < in->rows; row++) {
+            mst_cpu_gemm_prepare_row(b, cmd, in, row, b->prepared[thread]);
+        }
+    }
+
+    /* small enough that no thread waits long for the last one */
+
+    share = cmd->matrix->n_units / (b->threads * 8);
+
+    if (in->rows > MST_CPU_GEMM_MANY) {
+        n = cmd->matrix->kind == MST_MATRIX_GATE ? MST_CPU_GEMM_TILES / 4
+                                                 : MST_CPU_GEMM_TILES;
+        share = mst_cpu_min(share, n);
+    }
+
+    share = share ? share : 1;
+
+    while ((n = mst_cpu_take(cmd, cmd->matrix->n_units, share, &at)) != 0) {
+        for (row = 0; row < in->rows; row += MST_CPU_COLS) {
+            mst_cpu_input_panel(in, row, &panel);
+
+            for (u = at; u < at + n; u++) {
+                mst_cpu_gemm_unit(b, cmd->matrix, u, &panel, y);
+                cmd->finish(b, cmd, u, row, panel.cols, y);
+            }
+        }
+    }
+}
+
+
+void
+mst_cpu_gemm(mst_backend_t *b, const mst_cpu_cmd_t *cmd, uint32_t rows)
+{
+    mst_cpu_cmd_t  *c;
+
+    cmd->input->rows = rows;
+
+    if (cmd->source && rows > MST_CPU_OWN) {
+        c = mst_cpu_cmd(b, mst_cpu_gemm_prepare);
+        *c = *cmd;
+        c->run = mst_cpu_gemm_prepare;
+    }
+
+    c = mst_cpu_cmd(b, mst_cpu_gemm_run);
+    *c = *cmd;
+    c->run = mst_cpu_gemm_run;
+    c->own = cmd->source && rows <= MST_CPU_OWN;
+}

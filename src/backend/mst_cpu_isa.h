@@ -1,0 +1,138 @@
+
+/*
+ * The kernels of the CPU backend that exist once per instruction set, and
+ * the layouts that they share with the rest of the backend.
+ *
+ * All instruction sets give the same bits.  Products of quantised weights
+ * and digits are integers, exact in any order; what is left in f32 is one
+ * chain of fused multiply-adds per output, over blocks in rising order.
+ * Everything else is written once over 16 lanes (mst_cpu_kernel.h), each
+ * operation being exactly rounded.
+ *
+ * A tile is 16 rows (outputs) of a matrix, one per lane.  By type, for n
+ * blocks of 32 inputs or k inputs:
+ *
+ *   Q4_1  n * { 4 * 64 bytes of nibbles, 16 f16 d, 16 f16 m }
+ *   Q4_0  n * 4 * 64 bytes of nibbles, then n * 16 f16 d
+ *   Q8_0  n * 8 * 64 bytes of weight + 128, then n * 16 f16 d
+ *   F32, F16, BF16   k * 16 elements
+ *
+ * In 64 bytes lane r has bytes 4r .. 4r + 3: four inputs.  The low nibbles
+ * of vector i are inputs 4i .. 4i + 3 of the block, the high ones 16 more.
+ *
+ * An activation block of 32 inputs of one row is scale * q, q an integer of
+ * 22 bits in three signed digits of base 128: 32 bytes of high digits, 32 of
+ * middle ones, 32 of low ones.  Rows of a step stand in panels of 8 columns,
+ * [panel][block][column][96 bytes]; the last panel may have fewer columns.
+ * The scales are [panel][block][column], plain floats [panel][input][column].
+ */
+
+#ifndef MST_CPU_ISA_H
+#define MST_CPU_ISA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MST_CPU_LANES    16        /* rows of a tile */
+#define MST_CPU_COLS     8         /* columns of a panel */
+#define MST_CPU_BLOCK    32        /* inputs of a block */
+#define MST_CPU_DIGITS   96        /* bytes of a block's digits */
+#define MST_CPU_KV       32        /* tokens of a KV block */
+
+#define MST_CPU_Q4_1_SIZE  320     /* bytes of a tile's block */
+
+
+typedef enum {
+    MST_CPU_Q4_1,
+    MST_CPU_Q4_0,
+    MST_CPU_Q8_0,
+    MST_CPU_F32,
+    MST_CPU_F16,
+    MST_CPU_BF16,
+    MST_CPU_TYPES
+} mst_cpu_type_t;
+
+
+typedef struct {
+    float    d;                    /* scale */
+    float    s;                    /* scale * sum of q */
+    int32_t  high;                 /* sum of the high and middle digits, the
+                                      high ones counting 128 */
+    int32_t  low;                  /* sum of the low digits; the sum of q is
+                                      128 * high + low */
+} mst_cpu_scale_t;
+
+
+/* one panel: the inputs of up to 8 rows */
+typedef struct {
+    const int8_t           *q;
+    const mst_cpu_scale_t  *s;
+    const float            *f;
+    uint32_t                cols;
+    uint32_t                width;     /* inputs */
+} mst_cpu_panel_t;
+
+
+/* one KV block of one KV head against queries that share it */
+typedef struct {
+    const float    *k;             /* [head_dim][32] */
+    const float    *v;             /* [32][stride] */
+    const float    *q;             /* [n][head_dim], scaled */
+    float          *state;         /* [n][32 + stride]: maximum, 15 unused,
+                                      16 partial sums, output */
+    const uint32_t *limit;         /* [n] tokens of this block that a query
+                                      sees, 1 .. 32, not falling */
+    uint32_t        n;
+    uint32_t        head_dim;
+    uint32_t        stride;        /* head_dim rounded up to lanes */
+} mst_cpu_attend_t;
+
+#define MST_CPU_STATE  32          /* floats before the output */
+
+
+/* y[cols][16] = tile * panel */
+typedef void (*mst_cpu_tile_pt)(const uint8_t *tile,
+    const mst_cpu_panel_t *x, float *y);
+
+
+typedef struct {
+    const char       *name;
+    int             (*supported)(void);
+    mst_cpu_tile_pt   tile[MST_CPU_TYPES];
+
+    /* y = x / rms(x) * w; n counts the inputs, the arrays are padded with
+       zeros to whole lanes */
+    void            (*norm)(const float *x, const float *w, uint32_t n,
+        float eps, float *y);
+
+    /* digits of blocks 0 .. n - 1 of x; step: blocks from one to the next
+       in q and s */
+    void            (*digits)(const float *x, uint32_t n, int8_t *q,
+        mst_cpu_scale_t *s, uint32_t step);
+
+    /* 16 lanes: pairs turned and scaled, y[i] = (y[i] * cs[i]
+       + y[i ^ 1] * sn[i]) * scale */
+    void            (*rope)(float *y, const float *cs, const float *sn,
+        float scale);
+
+    /* y = silu(g) * u, n a multiple of 16 */
+    void            (*silu)(const float *g, const float *u, float *y,
+        uint32_t n);
+
+    void            (*attend)(const mst_cpu_attend_t *a);
+
+    /* y[head_dim] = output / sum of one query's state; y is padded */
+    void            (*attend_end)(const float *state, float *y,
+        uint32_t head_dim);
+} mst_cpu_isa_t;
+
+
+#if defined(__x86_64__)
+extern const mst_cpu_isa_t  mst_cpu_avx512;
+extern const mst_cpu_isa_t  mst_cpu_avx2;
+#endif
+
+extern const mst_cpu_isa_t  mst_cpu_c;         /* any machine */
+
+
+#endif /* MST_CPU_ISA_H */

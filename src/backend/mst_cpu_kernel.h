@@ -1,0 +1,550 @@
+
+/*
+ * Kernels written once over 16 lanes.  mst_cpu_avx512.c, mst_cpu_avx2.c and
+ * mst_cpu_c.c include their mst_vec_*.h, then this file.  The order of the
+ * operations is the promise that all three give the same bits, and that a
+ * row's bits depend on nothing but the row.
+ */
+
+#ifndef MST_CPU_KERNEL_H
+#define MST_CPU_KERNEL_H
+
+#include <float.h>
+#include <math.h>
+
+#include "backend/mst_cpu_isa.h"
+
+#if defined(__clang__)
+#define mst_unroll  _Pragma("clang loop unroll(full)")
+#else
+#define mst_unroll  _Pragma("GCC unroll 32")
+#endif
+
+/* adding it rounds a float of less than 2^22 to an integer, to nearest even,
+   and leaves that integer in the low bits */
+#define MST_KERNEL_ROUND       0x1.8p23f
+#define MST_KERNEL_ROUND_BITS  0x4b400000
+
+#define MST_KERNEL_Q           2088000.0f  /* largest digits: 127 127 63 */
+#define MST_KERNEL_TINY        1e-30f      /* blocks below it count as zero:
+                                              Q / x would overflow */
+
+
+/* to 1 ulp or so within -87 .. 88, the ends beyond; NaN stays NaN */
+
+mst_vec_fn mst_vec_t
+mst_kernel_exp(mst_vec_t x)
+{
+    mst_vec_t   p, r, t;
+    mst_ivec_t  n;
+
+    x = mst_vec_max(mst_vec_set(-87.0f), x);
+    x = mst_vec_min(mst_vec_set(88.0f), x);
+
+    /* x = n ln 2 + r, ln 2 in two parts */
+
+    t = mst_vec_fma(x, mst_vec_set(0x1.715476p0f),
+                    mst_vec_set(MST_KERNEL_ROUND));
+    n = mst_ivec_sub(mst_vec_bits(t), mst_ivec_set(MST_KERNEL_ROUND_BITS));
+    t = mst_vec_sub(t, mst_vec_set(MST_KERNEL_ROUND));
+    r = mst_vec_fnma(t, mst_vec_set(0x1.62e4p-1f), x);
+    r = mst_vec_fnma(t, mst_vec_set(0x1.7f7d1cp-20f), r);
+
+    p = mst_vec_set(1.0f / 5040);
+    p = mst_vec_fma(p, r, mst_vec_set(1.0f / 720));
+    p = mst_vec_fma(p, r, mst_vec_set(1.0f / 120));
+    p = mst_vec_fma(p, r, mst_vec_set(1.0f / 24));
+    p = mst_vec_fma(p, r, mst_vec_set(1.0f / 6));
+    p = mst_vec_fma(p, r, mst_vec_set(0.5f));
+    p = mst_vec_fma(mst_vec_mul(r, r), p, r);
+    p = mst_vec_add(p, mst_vec_set(1.0f));
+
+    /* times 2^n, which is a normal number in this range */
+
+    n = mst_ivec_left(mst_ivec_add(n, mst_ivec_set(127)), 23);
+
+    return mst_vec_mul(p, mst_ivec_bits(n));
+}
+
+
+static void
+mst_kernel_norm(const float *x, const float *w, uint32_t n, float eps,
+    float *y)
+{
+    uint32_t   i;
+    mst_vec_t  a[4], r, v;
+
+    mst_unroll
+    for (i = 0; i < 4; i++) {
+        a[i] = mst_vec_set(0);
+    }
+
+    for (i = 0; i + 48 < n; i += 64) {
+        v = mst_vec_load(x + i);
+        a[0] = mst_vec_fma(v, v, a[0]);
+        v = mst_vec_load(x + i + 16);
+        a[1] = mst_vec_fma(v, v, a[1]);
+        v = mst_vec_load(x + i + 32);
+        a[2] = mst_vec_fma(v, v, a[2]);
+        v = mst_vec_load(x + i + 48);
+        a[3] = mst_vec_fma(v, v, a[3]);
+    }
+
+    for ( /* void */ ; i < n; i += 16) {
+        v = mst_vec_load(x + i);
+        a[0] = mst_vec_fma(v, v, a[0]);
+    }
+
+    a[0] = mst_vec_add(mst_vec_add(a[0], a[1]), mst_vec_add(a[2], a[3]));
+    r = mst_vec_set(1.0f / sqrtf(mst_vec_sum(a[0]) / (float) n + eps));
+
+    for (i = 0; i < n; i += 16) {
+        v = mst_vec_mul(mst_vec_mul(mst_vec_load(x + i), r),
+                        mst_vec_load(w + i));
+        mst_vec_store(y + i, v);
+    }
+}
+
+
+/* high digit of base 128 and what is left below it, -64 .. 63 */
+
+mst_vec_fn mst_ivec_t
+mst_kernel_digit(mst_ivec_t q, mst_ivec_t *low)
+{
+    mst_ivec_t  high;
+
+    high = mst_ivec_right(mst_ivec_add(q, mst_ivec_set(64)), 7);
+    *low = mst_ivec_sub(q, mst_ivec_left(high, 7));
+
+    return high;
+}
+
+
+mst_vec_fn void
+mst_kernel_digits_block(const float *x, int8_t *q, mst_cpu_scale_t *s)
+{
+    float       max, inverse;
+    int32_t     top;
+    mst_vec_t   v[2];
+    mst_ivec_t  i[2], high, high_sum, low, low_sum, sign;
+
+    v[0] = mst_vec_load(x);
+    v[1] = mst_vec_load(x + 16);
+
+    /* as integers, absolute values are ordered with infinity and NaN on
+       top */
+
+    sign = mst_ivec_set(0x7fffffff);
+    top = mst_ivec_top(mst_ivec_max(mst_ivec_and(mst_vec_bits(v[0]), sign),
+                                    mst_ivec_and(mst_vec_bits(v[1]), sign)));
+    memcpy(&max, &top, sizeof(max));
+
+    inverse = 0;
+    s->d = 0;
+
+    if (top >= 0x7f800000) {
+
+        /* the row, and it alone, comes out as NaN */
+
+        v[0] = mst_vec_set(0);
+        v[1] = v[0];
+        s->d = NAN;
+
+    } else if (max >= MST_KERNEL_TINY) {
+        inverse = MST_KERNEL_Q / max;
+        s->d = max / MST_KERNEL_Q;
+    }
+
+    high_sum = mst_ivec_set(0);
+    low_sum = high_sum;
+
+    mst_unroll
+    for (int k = 0; k < 2; k++) {
+        v[k] = mst_vec_mul(v[k], mst_vec_set(inverse));
+        v[k] = mst_vec_add(v[k], mst_vec_set(MST_KERNEL_ROUND));
+        i[k] = mst_ivec_sub(mst_vec_bits(v[k]),
+                            mst_ivec_set(MST_KERNEL_ROUND_BITS));
+        high = mst_kernel_digit(i[k], &low);
+        high_sum = mst_ivec_add(high_sum, high);
+        low_sum = mst_ivec_add(low_sum, low);
+        mst_ivec_store_bytes(q + 64 + 16 * k, low);
+        high = mst_kernel_digit(high, &low);
+        mst_ivec_store_bytes(q + 16 * k, high);
+        mst_ivec_store_bytes(q + 32 + 16 * k, low);
+    }
+
+    s->high = mst_ivec_sum(high_sum);
+    s->low = mst_ivec_sum(low_sum);
+    s->s = s->d * (float) (128 * s->high + s->low);
+}
+
+
+static void
+mst_kernel_digits(const float *x, uint32_t n, int8_t *q, mst_cpu_scale_t *s,
+    uint32_t step)
+{
+    uint32_t  i;
+
+    for (i = 0; i < n; i++) {
+        mst_kernel_digits_block(x + MST_CPU_BLOCK * i,
+                                q + (size_t) MST_CPU_DIGITS * step * i,
+                                s + (size_t) step * i);
+    }
+}
+
+
+static void
+mst_kernel_rope(float *y, const float *cs, const float *sn, float scale)
+{
+    mst_vec_t  v;
+
+    v = mst_vec_load(y);
+    v = mst_vec_fma(v, mst_vec_load(cs),
+                    mst_vec_mul(mst_vec_swap(v), mst_vec_load(sn)));
+    mst_vec_store(y, mst_vec_mul(v, mst_vec_set(scale)));
+}
+
+
+static void
+mst_kernel_silu(const float *g, const float *u, float *y, uint32_t n)
+{
+    uint32_t   i;
+    mst_vec_t  e, v;
+
+    for (i = 0; i < n; i += 16) {
+        v = mst_vec_load(g + i);
+        e = mst_kernel_exp(mst_vec_sub(mst_vec_set(0), v));
+        v = mst_vec_div(v, mst_vec_add(mst_vec_set(1), e));
+        mst_vec_store(y + i, mst_vec_mul(v, mst_vec_load(u + i)));
+    }
+}
+
+
+/* scores of n queries against 32 tokens: sums over the dimensions in order */
+
+mst_vec_fn void
+mst_kernel_scores(const mst_cpu_attend_t *a, uint32_t at, const int n,
+    float (*p)[MST_CPU_KV])
+{
+    uint32_t      d;
+    mst_vec_t     k[2], q, s[2 * MST_VEC_QUERIES];
+    const float  *from;
+
+    mst_unroll
+    for (int j = 0; j < 2 * n; j++) {
+        s[j] = mst_vec_set(0);
+    }
+
+    from = a->q + (size_t) at * a->head_dim;
+
+    for (d = 0; d < a->head_dim; d++) {
+        k[0] = mst_vec_load(a->k + MST_CPU_KV * d);
+        k[1] = mst_vec_load(a->k + MST_CPU_KV * d + 16);
+
+        mst_unroll
+        for (int j = 0; j < n; j++) {
+            q = mst_vec_set(from[j * (size_t) a->head_dim + d]);
+            s[2 * j] = mst_vec_fma(q, k[0], s[2 * j]);
+            s[2 * j + 1] = mst_vec_fma(q, k[1], s[2 * j + 1]);
+        }
+    }
+
+    mst_unroll
+    for (int j = 0; j < n; j++) {
+        mst_vec_store(p[j], s[2 * j]);
+        mst_vec_store(p[j] + 16, s[2 * j + 1]);
+    }
+}
+
+
+/* scores to weights, the running maximum and sum; returns what the older
+   sums are to be multiplied by */
+
+mst_vec_fn float
+mst_kernel_soft(float *p, float *state, int limit)
+{
+    float      alpha[MST_CPU_LANES], top;
+    mst_vec_t  l, m, s[2];
+
+    s[0] = mst_vec_cut(mst_vec_load(p), limit, -INFINITY);
+    s[1] = mst_vec_cut(mst_vec_load(p + 16), limit - 16, -INFINITY);
+    top = mst_vec_top(mst_vec_max(s[0], s[1]));
+    top = top > state[0] ? top : state[0];
+    m = mst_vec_set(top);
+
+    mst_unroll
+    for (int i = 0; i < 2; i++) {
+        s[i] = mst_kernel_exp(mst_vec_sub(s[i], m));
+        s[i] = mst_vec_cut(s[i], limit - 16 * i, 0);
+        mst_vec_store(p + 16 * i, s[i]);
+    }
+
+    l = mst_kernel_exp(mst_vec_sub(mst_vec_set(state[0]), m));
+    mst_vec_store(alpha, l);
+    l = mst_vec_fma(mst_vec_load(state + 16), l, mst_vec_add(s[0], s[1]));
+    mst_vec_store(state + 16, l);
+    state[0] = top;
+
+    return alpha[0];
+}
+
+
+/* n queries, w vectors of output: sums over the tokens in order */
+
+mst_vec_fn void
+mst_kernel_values(const mst_cpu_attend_t *a, const uint32_t *limit,
+    float (*p)[MST_CPU_KV], const float *alpha, float *const *out,
+    const float *v, const int n, const int w)
+{
+    uint32_t   t;
+    mst_vec_t  b, o[(MST_VEC_QUERIES + 1) / 2 * MST_VEC_VALUES
+                    + MST_VEC_VALUES];
+
+    mst_unroll
+    for (int j = 0; j < n; j++) {
+        mst_unroll
+        for (int i = 0; i < w; i++) {
+            o[w * j + i] = mst_vec_mul(mst_vec_load(out[j] + 16 * i),
+                                       mst_vec_set(alpha[j]));
+        }
+    }
+
+    for (t = 0; t < limit[0]; t++) {
+        mst_vec_t  r[MST_VEC_VALUES];
+
+        mst_unroll
+        for (int i = 0; i < w; i++) {
+            r[i] = mst_vec_load(v + (size_t) t * a->stride + 16 * i);
+        }
+
+        mst_unroll
+        for (int j = 0; j < n; j++) {
+            b = mst_vec_set(p[j][t]);
+
+            mst_unroll
+            for (int i = 0; i < w; i++) {
+                o[w * j + i] = mst_vec_fma(b, r[i], o[w * j + i]);
+            }
+        }
+    }
+
+    /* later queries see more tokens; a token that a query must not see is
+       not even multiplied by zero: it may be NaN */
+
+    mst_unroll
+    for (int j = 0; j < n; j++) {
+        for (t = limit[0]; t < limit[j]; t++) {
+            b = mst_vec_set(p[j][t]);
+
+            mst_unroll
+            for (int i = 0; i < w; i++) {
+                o[w * j + i] = mst_vec_fma(
+                    b, mst_vec_load(v + (size_t) t * a->stride + 16 * i),
+                    o[w * j + i]);
+            }
+        }
+
+        mst_unroll
+        for (int i = 0; i < w; i++) {
+            mst_vec_store(out[j] + 16 * i, o[w * j + i]);
+        }
+    }
+}
+
+
+mst_vec_fn void
+mst_kernel_outputs(const mst_cpu_attend_t *a, uint32_t at,
+    float (*p)[MST_CPU_KV], const float *alpha, const int n)
+{
+    float     *out[MST_VEC_QUERIES];
+    uint32_t   d;
+
+    for (d = 0; d < a->stride; d += 16) {
+        mst_unroll
+        for (int j = 0; j < n; j++) {
+            out[j] = a->state + (size_t) (at + j)
+                                * (MST_CPU_STATE + a->stride)
+                     + MST_CPU_STATE + d;
+        }
+
+        if (MST_VEC_VALUES == 4 && d + 64 <= a->stride) {
+            mst_kernel_values(a, a->limit + at, p, alpha, out, a->v + d, n,
+                              MST_VEC_VALUES);
+            d += 48;
+
+        } else if (d + 32 <= a->stride) {
+            mst_kernel_values(a, a->limit + at, p, alpha, out, a->v + d, n,
+                              2);
+            d += 16;
+
+        } else {
+            mst_kernel_values(a, a->limit + at, p, alpha, out, a->v + d, n,
+                              1);
+        }
+    }
+}
+
+
+mst_vec_fn void
+mst_kernel_queries(const mst_cpu_attend_t *a, uint32_t at, const int n)
+{
+    float                 alpha[MST_VEC_QUERIES];
+    _Alignas(64) float    p[MST_VEC_QUERIES][MST_CPU_KV];
+
+    mst_kernel_scores(a, at, n, p);
+
+    for (int j = 0; j < n; j++) {
+        alpha[j] = mst_kernel_soft(p[j], a->state
+                                         + (size_t) (at + j)
+                                           * (MST_CPU_STATE + a->stride),
+                                   (int) a->limit[at + j]);
+    }
+
+    /* outputs need more registers than scores */
+
+    if (n > 6) {
+        mst_kernel_outputs(a, at, p, alpha, n / 2);
+        mst_kernel_outputs(a, at + n / 2, p + n / 2, alpha + n / 2, n / 2);
+
+    } else {
+        mst_kernel_outputs(a, at, p, alpha, n);
+    }
+}
+
+
+static void
+mst_kernel_attend(const mst_cpu_attend_t *a)
+{
+    uint32_t  at, left;
+
+    for (at = 0; at < a->n; /* void */ ) {
+        left = a->n - at;
+
+#if MST_VEC_QUERIES == 12
+        if (left >= 12) {
+            mst_kernel_queries(a, at, 12);
+            at += 12;
+            continue;
+        }
+
+        if (left >= 6) {
+            mst_kernel_queries(a, at, 6);
+            at += 6;
+            continue;
+        }
+
+        if (left >= 4) {
+            mst_kernel_queries(a, at, 4);
+            at += 4;
+            continue;
+        }
+#endif
+
+        if (left >= 3) {
+            mst_kernel_queries(a, at, 3);
+            at += 3;
+
+        } else if (left == 2) {
+            mst_kernel_queries(a, at, 2);
+            at += 2;
+
+        } else {
+            mst_kernel_queries(a, at, 1);
+            at++;
+        }
+    }
+}
+
+
+static void
+mst_kernel_attend_end(const float *state, float *y, uint32_t head_dim)
+{
+    uint32_t   i;
+    mst_vec_t  r;
+
+    r = mst_vec_set(1.0f / mst_vec_sum(mst_vec_load(state + 16)));
+
+    for (i = 0; i < head_dim; i += 16) {
+        mst_vec_store(y + i, mst_vec_mul(mst_vec_load(state + MST_CPU_STATE
+                                                      + i), r));
+    }
+}
+
+
+/* float weights: one chain per output, over the inputs in order */
+
+mst_vec_fn void
+mst_kernel_float_cols(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
+    mst_cpu_type_t type, const int n)
+{
+    uint32_t      k;
+    mst_vec_t     o[MST_CPU_COLS], w;
+    const float  *f;
+
+    mst_unroll
+    for (int c = 0; c < n; c++) {
+        o[c] = mst_vec_set(0);
+    }
+
+    for (f = x->f, k = 0; k < x->width; k++, f += n) {
+
+        if (type == MST_CPU_F32) {
+            w = mst_vec_load((const float *) tile + 16 * (size_t) k);
+
+        } else if (type == MST_CPU_F16) {
+            w = mst_vec_load_f16((const uint16_t *) tile + 16 * (size_t) k);
+
+        } else {
+            w = mst_vec_load_bf16((const uint16_t *) tile + 16 * (size_t) k);
+        }
+
+        mst_unroll
+        for (int c = 0; c < n; c++) {
+            o[c] = mst_vec_fma(w, mst_vec_set(f[c]), o[c]);
+        }
+    }
+
+    mst_unroll
+    for (int c = 0; c < n; c++) {
+        mst_vec_store(y + 16 * c, o[c]);
+    }
+}
+
+
+/* calls fn(tile, x, y, arg, columns) with the columns as a constant */
+
+#define mst_kernel_cols(fn, tile, x, y, arg)                                  \
+    switch ((x)->cols) {                                                      \
+    case 1: fn(tile, x, y, arg, 1); break;                                    \
+    case 2: fn(tile, x, y, arg, 2); break;                                    \
+    case 3: fn(tile, x, y, arg, 3); break;                                    \
+    case 4: fn(tile, x, y, arg, 4); break;                                    \
+    case 5: fn(tile, x, y, arg, 5); break;                                    \
+    case 6: fn(tile, x, y, arg, 6); break;                                    \
+    case 7: fn(tile, x, y, arg, 7); break;                                    \
+    default: fn(tile, x, y, arg, 8); break;                                   \
+    }
+
+
+static void
+mst_kernel_f32(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_kernel_cols(mst_kernel_float_cols, tile, x, y, MST_CPU_F32);
+}
+
+
+static void
+mst_kernel_f16(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_kernel_cols(mst_kernel_float_cols, tile, x, y, MST_CPU_F16);
+}
+
+
+static void
+mst_kernel_bf16(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_kernel_cols(mst_kernel_float_cols, tile, x, y, MST_CPU_BF16);
+}
+
+
+#endif /* MST_CPU_KERNEL_H */

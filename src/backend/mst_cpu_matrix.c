@@ -1,0 +1,477 @@
+
+/*
+ * Weights of the CPU backend: from rows as they lie in a file to tiles of 16
+ * rows (mst_cpu_isa.h), without growth, by all threads.
+ */
+
+#include <string.h>
+
+#include "base/mst_mem.h"
+#include "file/mst_quant.h"
+#include "backend/mst_cpu.h"
+
+
+typedef struct {
+    const mst_matrix_t       *matrix;
+    const mst_matrix_part_t  *parts;
+    uint32_t                  next;    /* tile that nobody has taken */
+    uint32_t                  n_tiles; /* of all parts */
+} mst_cpu_pack_t;
+
+
+static size_t
+mst_cpu_matrix_tile_size(mst_cpu_type_t type, uint32_t width)
+{
+    size_t  blocks, size;
+
+    blocks = width / MST_CPU_BLOCK;
+
+    switch (type) {
+
+    case MST_CPU_Q4_1:
+        return blocks * MST_CPU_Q4_1_SIZE;
+
+    case MST_CPU_Q4_0:
+        size = blocks * (256 + 32);
+        break;
+
+    case MST_CPU_Q8_0:
+        size = blocks * (512 + 32);
+        break;
+
+    case MST_CPU_F32:
+        return (size_t) width * MST_CPU_LANES * 4;
+
+    default:
+        size = (size_t) width * MST_CPU_LANES * 2;
+    }
+
+    return (size + 63) / 64 * 64;
+}
+
+
+/* nibbles of one block of one row */
+
+static void
+mst_cpu_matrix_nibbles(const uint8_t *src, uint8_t *tile, uint32_t lane)
+{
+    int  i;
+
+    for (i = 0; i < 4; i++) {
+        memcpy(tile + 64 * i + 4 * lane, src + 4 * i, 4);
+    }
+}
+
+
+static void
+mst_cpu_matrix_q4_1(const uint8_t *src, uint8_t *tile, uint32_t lane,
+    uint32_t blocks)
+{
+    uint32_t  b;
+
+    for (b = 0; b < blocks; b++) {
+        memcpy(tile + 256 + 2 * lane, src, 2);
+        memcpy(tile + 288 + 2 * lane, src + 2, 2);
+        mst_cpu_matrix_nibbles(src + 4, tile, lane);
+        src += 20;
+        tile += MST_CPU_Q4_1_SIZE;
+    }
+}
+
+
+static void
+mst_cpu_matrix_q4_0(const uint8_t *src, uint8_t *tile, uint32_t lane,
+    uint32_t blocks)
+{
+    uint8_t   *d;
+    uint32_t   b;
+
+    d = tile + 256 * (size_t) blocks + 2 * lane;
+
+    for (b = 0; b < blocks; b++) {
+        memcpy(d, src, 2);
+        mst_cpu_matrix_nibbles(src + 2, tile, lane);
+        src += 18;
+        tile += 256;
+        d += 32;
+    }
+}
+
+
+static void
+mst_cpu_matrix_q8_0(const uint8_t *src, uint8_t *tile, uint32_t lane,
+    uint32_t blocks)
+{
+    uint8_t   *d;
+    uint32_t   b, four, i;
+
+    d = tile + 512 * (size_t) blocks + 2 * lane;
+
+    for (b = 0; b < blocks; b++) {
+        memcpy(d, src, 2);
+
+        for (i = 0; i < 8; i++) {
+            memcpy(&four, src + 2 + 4 * i, 4);
+            four ^= 0x80808080;                /* + 128 in each byte */
+            memcpy(tile + 64 * i + 4 * lane, &four, 4);
+        }
+
+        src += 34;
+        tile += 512;
+        d += 32;
+    }
+}
+
+
+static void
+mst_cpu_matrix_plain(const uint8_t *src, uint8_t *tile, uint32_t lane,
+    uint32_t width, uint32_t size)
+{
+    uint32_t  k;
+
+    for (k = 0; k < width; k++) {
+        memcpy(tile + ((size_t) k * MST_CPU_LANES + lane) * size,
+               src + (size_t) k * size, size);
+    }
+}
+
+
+static void
+mst_cpu_matrix_pack_row(mst_cpu_type_t type, const uint8_t *src,
+    uint8_t *tile, uint32_t lane, uint32_t width)
+{
+    switch (type) {
+
+    case MST_CPU_Q4_1:
+        mst_cpu_matrix_q4_1(src, tile, lane, width / MST_CPU_BLOCK);
+        return;
+
+    case MST_CPU_Q4_0:
+        mst_cpu_matrix_q4_0(src, tile, lane, width / MST_CPU_BLOCK);
+        return;
+
+    case MST_CPU_Q8_0:
+        mst_cpu_matrix_q8_0(src, tile, lane, width / MST_CPU_BLOCK);
+        return;
+
+    case MST_CPU_F32:
+        mst_cpu_matrix_plain(src, tile, lane, width, 4);
+        return;
+
+    default:
+        mst_cpu_matrix_plain(src, tile, lane, width, 2);
+    }
+}
+
+
+const uint8_t *
+mst_cpu_matrix_tile(const mst_cpu_part_t *part, uint32_t tile)
+{
+    return part->base + (tile >> 1) * part->pair_size
+           + (tile & 1) * part->tile_size;
+}
+
+
+/* rows behind the last stay zero, as the memory came */
+
+static void
+mst_cpu_matrix_pack_tile(const mst_cpu_part_t *part,
+    const mst_matrix_part_t *from, uint32_t tile, uint32_t width)
+{
+    size_t                  row_size;
+    uint8_t                *to;
+    uint32_t                i, n, row;
+    const mst_type_info_t  *info;
+
+    info = mst_type_info(from->type);
+    row_size = (size_t) width / info->block * info->size;
+    row = tile * MST_CPU_LANES;
+    n = mst_cpu_min(MST_CPU_LANES, part->rows - row);
+    to = (uint8_t *) mst_cpu_matrix_tile(part, tile);
+
+    for (i = 0; i < n; i++) {
+        mst_cpu_matrix_pack_row(part->type, (const uint8_t *) from->data
+                                            + (row + i) * row_size,
+                                to, i, width);
+    }
+}
+
+
+static void
+mst_cpu_matrix_pack(void *data, uint32_t thread)
+{
+    uint32_t               i, tile;
+    mst_cpu_pack_t        *pack;
+    const mst_cpu_part_t  *part;
+
+    (void) thread;
+
+    pack = data;
+
+    for ( ;; ) {
+        tile = __atomic_fetch_add(&pack->next, 1, __ATOMIC_RELAXED);
+
+        if (tile >= pack->n_tiles) {
+            return;
+        }
+
+        for (i = 0; /* void */ ; i++) {
+            part = &pack->matrix->parts[i];
+
+            if (tile < part->n_tiles) {
+                break;
+            }
+
+            tile -= part->n_tiles;
+        }
+
+        mst_cpu_matrix_pack_tile(part, &pack->parts[i], tile,
+                                 pack->matrix->width);
+    }
+}
+
+
+static int
+mst_cpu_matrix_type(uint32_t type, mst_cpu_type_t *t, mst_err_t *err)
+{
+    switch (type) {
+
+    case MST_TYPE_Q4_1:
+        *t = MST_CPU_Q4_1;
+        return MST_OK;
+
+    case MST_TYPE_Q4_0:
+        *t = MST_CPU_Q4_0;
+        return MST_OK;
+
+    case MST_TYPE_Q8_0:
+        *t = MST_CPU_Q8_0;
+        return MST_OK;
+
+    case MST_TYPE_F32:
+        *t = MST_CPU_F32;
+        return MST_OK;
+
+    case MST_TYPE_F16:
+        *t = MST_CPU_F16;
+        return MST_OK;
+
+    case MST_TYPE_BF16:
+        *t = MST_CPU_BF16;
+        return MST_OK;
+    }
+
+    return mst_err_set(err, "weights of type %s are not computed on the CPU",
+                       mst_type_name(type));
+}
+
+
+/* sizes of the parts; *size is that of all tiles together */
+
+static int
+mst_cpu_matrix_layout(mst_matrix_t *m, const mst_matrix_part_t *parts,
+    uint64_t *size, mst_err_t *err)
+{
+    uint32_t               i;
+    mst_cpu_part_t        *p;
+    const mst_type_info_t *info;
+
+    *size = 0;
+
+    for (i = 0; i < m->n_parts; i++) {
+        p = &m->parts[i];
+
+        if (mst_cpu_matrix_type(parts[i].type, &p->type, err) != MST_OK) {
+            return MST_ERROR;
+        }
+
+        info = mst_type_info(parts[i].type);
+
+        if (m->width % info->block) {
+            return mst_err_set(err, "rows of %u are no multiple of the %u of "
+                               "a %s block", m->width, info->block,
+                               info->name);
+        }
+
+        p->rows = parts[i].rows;
+        p->n_tiles = (p->rows + MST_CPU_LANES - 1) / MST_CPU_LANES;
+        p->tile_size = mst_cpu_matrix_tile_size(p->type, m->width);
+        p->pair_size = 2 * p->tile_size;
+        m->forms |= info->block > 1 ? MST_CPU_DIGIT_FORM
+                                    : MST_CPU_FLOAT_FORM;
+        m->n_units += p->n_tiles;
+
+        /* an even number of tiles, so that pairs are whole */
+        *size += (p->n_tiles + 1) / 2 * (uint64_t) p->pair_size;
+    }
+
+    if (m->kind == MST_MATRIX_GATE) {
+        m->n_units = (m->parts[0].n_tiles + 1) / 2;
+    }
+
+    return MST_OK;
+}
+
+
+static void
+mst_cpu_matrix_place(mst_matrix_t *m, uint8_t *base)
+{
+    uint32_t         i;
+    mst_cpu_part_t  *p;
+
+    p = m->parts;
+
+    if (m->kind == MST_MATRIX_GATE) {
+        p[0].base = base;
+        p[1].base = base + p[0].pair_size;
+        p[0].pair_size += p[1].pair_size;
+        p[1].pair_size = p[0].pair_size;
+        return;
+    }
+
+    for (i = 0; i < m->n_parts; i++) {
+        p[i].base = base;
+        base += (p[i].n_tiles + 1) / 2 * p[i].pair_size;
+    }
+}
+
+
+mst_matrix_t *
+mst_cpu_matrix(mst_backend_t *b, mst_matrix_kind_t kind,
+    const mst_matrix_part_t *parts, uint32_t n_parts, uint32_t width,
+    mst_err_t *err)
+{
+    uint8_t         *base;
+    uint32_t         i;
+    uint64_t         size;
+    mst_matrix_t    *m;
+    mst_cpu_pack_t   pack;
+
+    m = mst_calloc(1, sizeof(mst_matrix_t));
+
+    if (m == NULL) {
+        (void) mst_err_set(err, "out of memory for a matrix");
+        return NULL;
+    }
+
+    m->next = b->matrices;
+    b->matrices = m;
+    m->kind = kind;
+    m->width = width;
+    m->n_parts = n_parts;
+
+    if (mst_cpu_matrix_layout(m, parts, &size, err) != MST_OK) {
+        return NULL;
+    }
+
+    if (b->info.weight_size + size > b->ram) {
+        (void) mst_err_set(err, "the weights need more than the %llu MiB of "
+                           "memory that this process may use",
+                           (unsigned long long) (b->ram >> 20));
+        return NULL;
+    }
+
+    base = mst_cpu_mem_take(&b->weights, size, err);
+
+    if (base == NULL) {
+        return NULL;
+    }
+
+    b->info.weight_size += size;
+    mst_cpu_matrix_place(m, base);
+
+    pack.matrix = m;
+    pack.parts = parts;
+    pack.next = 0;
+    pack.n_tiles = 0;
+
+    for (i = 0; i < n_parts; i++) {
+        pack.n_tiles += m->parts[i].n_tiles;
+    }
+
+    mst_cpu_pool_run(b->pool, mst_cpu_matrix_pack, &pack);
+
+    return m;
+}
+
+
+/* one block of a row, from a tile back to the order of a file */
+
+static void
+mst_cpu_matrix_unpack(const mst_cpu_part_t *p, const uint8_t *tile,
+    uint32_t lane, uint32_t block, uint32_t blocks, uint8_t *to)
+{
+    uint32_t        four, i;
+    const uint8_t  *from;
+
+    if (p->type == MST_CPU_Q8_0) {
+        from = tile + 512 * (size_t) block + 4 * lane;
+        memcpy(to, tile + 512 * (size_t) blocks + 32 * block + 2 * lane, 2);
+
+        for (i = 0; i < 8; i++) {
+            memcpy(&four, from + 64 * i, 4);
+            four ^= 0x80808080;
+            memcpy(to + 2 + 4 * i, &four, 4);
+        }
+
+        return;
+    }
+
+    if (p->type == MST_CPU_Q4_1) {
+        from = tile + (size_t) MST_CPU_Q4_1_SIZE * block;
+        memcpy(to, from + 256 + 2 * lane, 2);
+        memcpy(to + 2, from + 288 + 2 * lane, 2);
+        to += 4;
+
+    } else {
+        from = tile + 256 * (size_t) block;
+        memcpy(to, tile + 256 * (size_t) blocks + 32 * block + 2 * lane, 2);
+        to += 2;
+    }
+
+    for (i = 0; i < 4; i++) {
+        memcpy(to + 4 * i, from + 64 * i + 4 * lane, 4);
+    }
+}
+
+
+void
+mst_cpu_matrix_row(const mst_matrix_t *m, uint32_t row, float *y)
+{
+    uint8_t                block[64];
+    uint32_t               i, lane;
+    const uint8_t         *tile;
+    const mst_cpu_part_t  *p;
+
+    static const struct {
+        mst_type_t  type;
+        uint32_t    n;
+        uint32_t    size;
+    } types[] = {
+        [MST_CPU_Q4_1] = { MST_TYPE_Q4_1, 32, 0 },
+        [MST_CPU_Q4_0] = { MST_TYPE_Q4_0, 32, 0 },
+        [MST_CPU_Q8_0] = { MST_TYPE_Q8_0, 32, 0 },
+        [MST_CPU_F32] = { MST_TYPE_F32, 1, 4 },
+        [MST_CPU_F16] = { MST_TYPE_F16, 1, 2 },
+        [MST_CPU_BF16] = { MST_TYPE_BF16, 1, 2 }
+    };
+
+    p = &m->parts[0];
+    tile = mst_cpu_matrix_tile(p, row / MST_CPU_LANES);
+    lane = row % MST_CPU_LANES;
+
+    for (i = 0; i < m->width / types[p->type].n; i++) {
+
+        if (types[p->type].n == 1) {
+            memcpy(block, tile + ((size_t) i * MST_CPU_LANES + lane)
+                                 * types[p->type].size,
+                   types[p->type].size);
+        } else {
+            mst_cpu_matrix_unpack(p, tile, lane, i, m->width / MST_CPU_BLOCK,
+                                  block);
+        }
+
+        (void) mst_quant_decode(types[p->type].type, block,
+                                y + i * types[p->type].n, types[p->type].n);
+    }
+}

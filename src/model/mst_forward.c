@@ -1,0 +1,126 @@
+
+/*
+ * One step of a dense Llama-type model over the backend's table: see
+ * mst_forward.h.
+ */
+
+#include "model/mst_model.h"
+
+
+/* nothing that the backend multiplies or follows is out of range */
+
+static int
+mst_forward_check(const mst_model_t *m, const mst_batch_seq_t *s,
+    uint32_t rows, mst_err_t *err)
+{
+    uint32_t  i, n;
+
+    if (s->n < 1 || s->n > m->max_rows - rows) {
+        return mst_err_set(err, "%u tokens of a sequence in a step that has "
+                           "room for %u", s->n, m->max_rows - rows);
+    }
+
+    if (s->n > m->info.context || s->position > m->info.context - s->n) {
+        return mst_err_set(err, "%u tokens at position %u, the context is %u",
+                           s->n, s->position, m->info.context);
+    }
+
+    for (i = 0; i < s->n; i++) {
+        if (s->ids[i] >= m->info.n_vocab) {
+            return mst_err_set(err, "token id %u, the vocabulary has %u",
+                               s->ids[i], m->info.n_vocab);
+        }
+    }
+
+    n = (s->position + s->n - 1) / m->info.block_tokens + 1;
+
+    for (i = 0; i < n; i++) {
+        if (s->blocks[i] >= m->info.n_blocks) {
+            return mst_err_set(err, "KV block %u, there are %u", s->blocks[i],
+                               m->info.n_blocks);
+        }
+    }
+
+    return MST_OK;
+}
+
+
+static int
+mst_forward_step(mst_model_t *m, const mst_batch_t *batch,
+    mst_backend_step_t *step, mst_err_t *err)
+{
+    uint32_t                i, k;
+    const mst_batch_seq_t  *s;
+
+    if (batch->n_seqs < 1 || batch->n_seqs > m->max_seqs) {
+        return mst_err_set(err, "%u sequences in a step, limits are 1 and %u",
+                           batch->n_seqs, m->max_seqs);
+    }
+
+    step->seqs = m->seqs;
+    step->n_seqs = batch->n_seqs;
+    step->wanted = m->wanted;
+    step->n_rows = 0;
+    step->n_wanted = 0;
+
+    for (i = 0; i < batch->n_seqs; i++) {
+        s = &batch->seqs[i];
+
+        if (mst_forward_check(m, s, step->n_rows, err) != MST_OK) {
+            return MST_ERROR;
+        }
+
+        m->seqs[i].ids = s->ids;
+        m->seqs[i].n = s->n;
+        m->seqs[i].position = s->position;
+        m->seqs[i].blocks = s->blocks;
+
+        if (s->logits == MST_LOGITS_LAST) {
+            m->wanted[step->n_wanted++] = step->n_rows + s->n - 1;
+        }
+
+        for (k = 0; s->logits == MST_LOGITS_ALL && k < s->n; k++) {
+            m->wanted[step->n_wanted++] = step->n_rows + k;
+        }
+
+        step->n_rows += s->n;
+    }
+
+    return MST_OK;
+}
+
+
+int
+mst_forward(mst_model_t *m, const mst_batch_t *batch, const float **logits,
+    mst_err_t *err)
+{
+    uint32_t                    i;
+    mst_backend_t              *b;
+    mst_backend_step_t          step;
+    const mst_backend_ops_t    *ops;
+    const mst_backend_layer_t  *w;
+
+    if (mst_forward_step(m, batch, &step, err) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    b = m->backend;
+    ops = m->ops;
+
+    ops->begin(b, &step);
+    ops->embed(b, m->embd);
+
+    for (i = 0; i < m->config.n_layers; i++) {
+        w = &m->layers[i];
+
+        ops->qkv(b, i, w);
+        ops->attend(b, i, w);
+        ops->out(b, w);
+        ops->gate_up(b, w);
+        ops->down(b, w);
+    }
+
+    ops->logits(b, m->norm, m->head);
+
+    return ops->sync(b, logits, err);
+}

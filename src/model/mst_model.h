@@ -1,0 +1,33 @@
+
+/*
+ * A loaded model: the weights of each layer in a backend.  Private to the
+ * model room; the engine sees mst_forward.h.
+ */
+
+#ifndef MST_MODEL_H
+#define MST_MODEL_H
+
+#include "backend/mst_backend.h"
+#include "model/mst_config.h"
+#include "model/mst_forward.h"
+
+
+struct mst_model_s {
+    mst_gguf_t               *gguf;        /* owned once all went well */
+    mst_config_t              config;
+    mst_model_info_t          info;
+    uint32_t                  max_rows;
+    uint32_t                  max_seqs;
+    const mst_backend_ops_t  *ops;
+    mst_backend_t            *backend;
+    mst_backend_layer_t      *layers;      /* [n_layers] */
+    const mst_matrix_t       *embd;
+    const mst_matrix_t       *head;        /* maybe embd */
+    const mst_vector_t       *norm;        /* before the head */
+
+    mst_backend_seq_t        *seqs;        /* [max_seqs] of this step */
+    uint32_t                 *wanted;      /* [max_rows] of this step */
+};
+
+
+#endif /* MST_MODEL_H */
