@@ -15,6 +15,7 @@
 #include "model/mst_check.h"
 
 
+#define NGX_HTTP_MISTRAL_BATCH_MAX     1024    /* but the null model's */
 #define NGX_HTTP_MISTRAL_NULL_CONTEXT  32768
 #define NGX_HTTP_MISTRAL_NULL_DELAY    3600000
 #define NGX_HTTP_MISTRAL_NULL_RATE     1e9
@@ -161,6 +162,13 @@ ngx_http_mistral_load_gguf_open(ngx_http_mistral_model_t *m, mst_gguf_t *g,
     ngx_memzero(&check, sizeof(mst_check_t));
 
     if (mst_check_gguf(g, &check, err) != MST_OK) {
+        return NGX_ERROR;
+    }
+
+    if (m->setup->max_batch > NGX_HTTP_MISTRAL_BATCH_MAX) {
+        mst_err_set(err, "max_batch %u is above %d",
+                    (unsigned) m->setup->max_batch,
+                    NGX_HTTP_MISTRAL_BATCH_MAX);
         return NGX_ERROR;
     }
 

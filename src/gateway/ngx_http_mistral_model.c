@@ -12,9 +12,11 @@
 #include "gateway/ngx_http_mistral.h"
 #include "gateway/ngx_http_mistral_engine.h"
 
+#include <ctype.h>
+
 
 #define NGX_HTTP_MISTRAL_NAME_MAX      255
-#define NGX_HTTP_MISTRAL_THREADS_MAX   1024
+#define NGX_HTTP_MISTRAL_THREADS_MAX   64
 #define NGX_HTTP_MISTRAL_CONTEXT_MAX   1048576
 #define NGX_HTTP_MISTRAL_BATCH_MAX     16384
 #define NGX_HTTP_MISTRAL_CHUNK_MAX     1048576
@@ -30,7 +32,7 @@ typedef struct {
 
 
 typedef struct {
-    const char   *name;
+    ngx_str_t     name;
     ngx_uint_t    min;                         /* values */
     ngx_uint_t    max;
     char       *(*set)(ngx_conf_t *cf, ngx_http_mistral_block_t *b);
@@ -62,24 +64,45 @@ static char *ngx_http_mistral_model_engine_timeout(ngx_conf_t *cf,
 static char *ngx_http_mistral_model_number(ngx_conf_t *cf, ngx_str_t *value,
     uint32_t max, uint32_t *number);
 static ngx_int_t ngx_http_mistral_model_name_ok(ngx_conf_t *cf,
-    ngx_str_t *name, size_t max);
+    ngx_str_t *name, size_t max, const char *others);
 static char *ngx_http_mistral_model_unsupported(ngx_conf_t *cf);
 static char *ngx_http_mistral_model_invalid(ngx_conf_t *cf,
     ngx_str_t *value);
 
 
 static ngx_http_mistral_param_t  ngx_http_mistral_params[] = {
-    { "path", 1, 1, ngx_http_mistral_model_path },
-    { "device", 1, 2, ngx_http_mistral_model_device },
-    { "dtype", 1, 1, ngx_http_mistral_model_dtype },
-    { "kv_cache", 1, 2, ngx_http_mistral_model_kv_cache },
-    { "context", 1, 1, ngx_http_mistral_model_context },
-    { "max_batch", 1, 1, ngx_http_mistral_model_max_batch },
-    { "prefill_chunk", 1, 1, ngx_http_mistral_model_prefill_chunk },
-    { "alias", 1, 64, ngx_http_mistral_model_alias },
-    { "reload", 1, 1, ngx_http_mistral_model_reload },
-    { "engine_timeout", 1, 1, ngx_http_mistral_model_engine_timeout },
-    { NULL, 0, 0, NULL }
+
+    { ngx_string("path"), 1, 1,
+      ngx_http_mistral_model_path },
+
+    { ngx_string("device"), 1, 2,
+      ngx_http_mistral_model_device },
+
+    { ngx_string("dtype"), 1, 1,
+      ngx_http_mistral_model_dtype },
+
+    { ngx_string("kv_cache"), 1, 2,
+      ngx_http_mistral_model_kv_cache },
+
+    { ngx_string("context"), 1, 1,
+      ngx_http_mistral_model_context },
+
+    { ngx_string("max_batch"), 1, 1,
+      ngx_http_mistral_model_max_batch },
+
+    { ngx_string("prefill_chunk"), 1, 1,
+      ngx_http_mistral_model_prefill_chunk },
+
+    { ngx_string("alias"), 1, 64,
+      ngx_http_mistral_model_alias },
+
+    { ngx_string("reload"), 1, 1,
+      ngx_http_mistral_model_reload },
+
+    { ngx_string("engine_timeout"), 1, 1,
+      ngx_http_mistral_model_engine_timeout },
+
+    { ngx_null_string, 0, 0, NULL }
 };
 
 
@@ -97,7 +120,7 @@ ngx_http_mistral_model_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     value = cf->args->elts;
 
     if (ngx_http_mistral_model_name_ok(cf, &value[1],
-                                       sizeof(m->setup->name) - 1)
+                                       sizeof(m->setup->name) - 1, "._-")
         != NGX_OK)
     {
         return NGX_CONF_ERROR;
@@ -172,9 +195,9 @@ ngx_http_mistral_model_line(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
 
     param = ngx_http_mistral_params;
 
-    for (i = 0; param[i].name != NULL; i++) {
+    for (i = 0; param[i].name.len != 0; i++) {
 
-        if (ngx_strcmp(value[0].data, param[i].name) != 0) {
+        if (ngx_strcmp(value[0].data, param[i].name.data) != 0) {
             continue;
         }
 
@@ -224,8 +247,8 @@ ngx_http_mistral_model_path(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
 
     if (path.len >= MST_SETUP_PATH) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "path \"%V\" is longer than %d bytes",
-                           &path, MST_SETUP_PATH - 1);
+                           "path is longer than %d bytes",
+                           MST_SETUP_PATH - 1);
         return NGX_CONF_ERROR;
     }
 
@@ -434,7 +457,8 @@ ngx_http_mistral_model_alias(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
     for (i = 1; i < cf->args->nelts; i++) {
 
         if (ngx_http_mistral_model_name_ok(cf, &value[i],
-                                           NGX_HTTP_MISTRAL_NAME_MAX)
+                                           NGX_HTTP_MISTRAL_NAME_MAX,
+                                           "._-/:@+")
             != NGX_OK)
         {
             return NGX_CONF_ERROR;
@@ -541,14 +565,16 @@ ngx_http_mistral_model_number(ngx_conf_t *cf, ngx_str_t *value,
 
 
 /*
- * Names appear in JSON, in log lines, in a header and in metrics: printable
- * ASCII without what any of these would have to escape.
+ * Letters, digits and a few others: names appear in JSON, in log lines, in a
+ * header and in metrics, and none of these has to escape them.
  */
 
 static ngx_int_t
-ngx_http_mistral_model_name_ok(ngx_conf_t *cf, ngx_str_t *name, size_t max)
+ngx_http_mistral_model_name_ok(ngx_conf_t *cf, ngx_str_t *name, size_t max,
+    const char *others)
 {
     size_t  i;
+    u_char  c;
 
     if (name->len > max) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -558,8 +584,10 @@ ngx_http_mistral_model_name_ok(ngx_conf_t *cf, ngx_str_t *name, size_t max)
     }
 
     for (i = 0; i < name->len; i++) {
-        if (name->data[i] <= ' ' || name->data[i] > '~'
-            || ngx_strchr("\"\\$", name->data[i]) != NULL)
+        c = name->data[i];
+
+        if (!isascii(c) || (!isalnum(c) && strchr(others, c) == NULL)
+            || c == '\0')
         {
             break;
         }

@@ -1,0 +1,289 @@
+#!/usr/bin/perl
+
+# What "nginx -t" says of mistral_* directives: every refusal is one sentence
+# that names the value, and what is right passes.
+
+use warnings;
+use strict;
+
+use Cwd qw/ abs_path /;
+use File::Temp qw/ tempdir /;
+use Test::More;
+
+my $build = abs_path($ENV{BUILD} || 'build');
+my $nginx = $ENV{TEST_NGINX_BINARY} || '/usr/sbin/nginx';
+my $prefix = tempdir(CLEANUP => 1);
+my $gguf = "$build/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+
+chmod 0755, $prefix;
+mkdir "$prefix/$_" for qw/ logs temp dir /;
+write_file("$prefix/text", "an answer\n");
+write_file("$prefix/bad.gguf", "GGUF\3\0\0\0" . "\377" x 16);
+write_file("$prefix/empty.gguf", '');
+write_file("$prefix/block.conf", "max_batch 4;\n");
+write_file("$prefix/not_elf", "#!/nowhere/sh\n");
+write_file("$prefix/plain", "plain\n");
+write_file("$prefix/silent", "#!/bin/sh\nexit 3\n");
+write_file("$prefix/loud", "#!/bin/sh\necho broken library >&2\nexit 1\n");
+write_file("$prefix/killed", "#!/bin/sh\nkill -SEGV \$\$\n");
+write_file("$prefix/other", "#!/bin/sh\necho ok layout=0123456789abcdef\n");
+write_file("$prefix/hangs", "#!/bin/sh\nexec sleep 60\n");
+chmod 0755, "$prefix/$_"
+    for qw/ not_elf silent loud killed other hangs /;
+
+my $null = 'mistral_model n { path null:; }';
+
+# the model block
+
+for my $ok ('path null:;',
+            'path null:rate=50.5,delay=10,len=7,text=text;',
+            'path null:rate=0,delay=0,len=0;',
+            'path null:; device auto; dtype auto; kv_cache auto;
+             context 100; max_batch auto; prefill_chunk auto;',
+            'path null:; device cpu threads=2; kv_cache f32 size=24m;
+             max_batch 16384; prefill_chunk 64; reload overlap;',
+            'path null:; kv_cache auto size=90%; engine_timeout 5s;',
+            'path null:; device cpu; kv_cache f32 size=1g;',
+            'path null:; alias gpt-4o-mini some/Model-7B;',
+            'path null:; include block.conf;',
+            "path $gguf;",
+            "path $gguf; context 1024;")
+{
+    passes(model($ok), "mistral_model { $ok }");
+}
+
+for my $t (
+    [ '', 'no "path" is given in mistral_model "m"' ],
+    [ 'device cpu;', 'no "path" is given' ],
+    [ 'path null:; path null:;', '"path" directive is duplicate' ],
+    [ 'path null:; paths x;', 'unknown directive "paths" in mistral_model' ],
+    [ 'path a b;', 'invalid number of arguments in "path" directive' ],
+    [ 'path null:; alias;', 'invalid number of arguments in "alias"' ],
+    [ 'path null:; sub { }', 'unexpected "{"' ],
+    [ 'path "";', 'invalid value "" in "path"' ],
+    [ 'path no.gguf;',
+      "cannot open \"$prefix/no.gguf\" of mistral_model \"m\" "
+      . "(2: No such file or directory)" ],
+    [ 'path dir;', 'safetensors are not supported by this build' ],
+    [ 'path /dev/null;', 'is not a regular file' ],
+    [ 'path bad.gguf;', 'bad.gguf' ],
+    [ 'path empty.gguf;', 'empty.gguf' ],
+    [ 'path text;', "mistral_model \"m\": " ],
+    [ 'path ' . 'x' x 1100 . ';', 'is longer than 1023 bytes' ],
+    [ "path $gguf; context 8193;", "context 8193 is above the model's 8192" ],
+    [ "path $gguf; max_batch 1025;", 'max_batch 1025 is above 1024' ],
+
+    [ 'path null:speed=1;', 'invalid parameter "speed=1" in path' ],
+    [ 'path null:rate=;', 'invalid parameter "rate="' ],
+    [ 'path null:rate=-1;', 'invalid parameter "rate=-1"' ],
+    [ 'path null:rate=inf;', 'invalid parameter "rate=inf"' ],
+    [ 'path null:rate=0x10;', 'invalid parameter "rate=0x10"' ],
+    [ 'path null:rate=1e9;', 'invalid parameter "rate=1e9"' ],
+    [ 'path null:rate=1.2.3;', 'invalid parameter "rate=1.2.3"' ],
+    [ 'path null:rate=.;', 'invalid parameter "rate=."' ],
+    [ 'path null:delay=1.5;', 'invalid parameter "delay=1.5"' ],
+    [ 'path null:delay=99999999;', 'invalid parameter "delay=99999999"' ],
+    [ 'path null:len=-1;', 'invalid parameter "len=-1"' ],
+    [ 'path null:len=4294967296;', 'invalid parameter "len=4294967296"' ],
+    [ 'path null:len=1,;', 'empty parameter in path' ],
+    [ 'path null:,len=1;', 'empty parameter in path' ],
+    [ 'path null:text=gone;', 'cannot open' ],
+    [ 'path null:text=text,text=text;', 'duplicate file' ],
+    [ 'path null:tokenizer=x;',
+      '"tokenizer=x" of the null model is not supported by this build' ],
+
+    [ 'path null:; device gpu;', 'invalid value "gpu" in "device"' ],
+    [ 'path null:; device cuda;',
+      'device "cuda" needs libmst_cuda.so beside the engine program' ],
+    [ 'path null:; device cuda:0,1;', 'device "cuda:0,1" needs' ],
+    [ 'path null:; device cpu threads=0;', 'invalid value "0" in "device"' ],
+    [ 'path null:; device cpu threads=x;', 'a number from 1 to 64' ],
+    [ 'path null:; device auto threads=1;', 'invalid parameter "threads=1"' ],
+    [ 'path null:; device cpu cores=1;', 'invalid parameter "cores=1"' ],
+    [ 'path null:; dtype bf16;',
+      '"dtype bf16" is not supported by this build' ],
+    [ 'path null:; dtype x;', 'invalid value "x" in "dtype"' ],
+    [ 'path null:; kv_cache q8;',
+      '"kv_cache q8" is not supported by this build' ],
+    [ 'path null:; kv_cache f33;', 'invalid value "f33" in "kv_cache"' ],
+    [ 'path null:; kv_cache auto size=;', 'invalid parameter "size="' ],
+    [ 'path null:; kv_cache auto size=0;', 'invalid value "size=0"' ],
+    [ 'path null:; kv_cache auto size=101%;', 'invalid value "size=101%"' ],
+    [ 'path null:; kv_cache auto size=%;', 'invalid value "size=%"' ],
+    [ 'path null:; kv_cache auto size=1q;', 'invalid value "size=1q"' ],
+    [ 'path null:; kv_cache auto blocks=1;', 'invalid parameter "blocks=1"' ],
+    [ 'path null:; context 0;', 'a number from 1 to 1048576' ],
+    [ 'path null:; context auto;', 'invalid value "auto" in "context"' ],
+    [ 'path null:; max_batch 16385;', 'a number from 1 to 16384' ],
+    [ 'path null:; prefill_chunk 0;', 'invalid value "0" in "prefill_chunk"' ],
+    [ 'path null:; reload drain;',
+      '"reload drain" is not supported by this build' ],
+    [ 'path null:; reload x;', 'invalid value "x" in "reload"' ],
+    [ 'path null:; engine_timeout 1s;', 'invalid engine timeout "1s"' ],
+    [ 'path null:; engine_timeout x;', 'invalid engine timeout "x"' ],
+    [ 'path null:; alias m;', 'alias "m" is already a name of mistral_model' ],
+    [ 'path null:; alias a b a;', 'alias "a" is already a name' ],
+    [ 'path null:; alias "a b";', 'invalid model name "a b"' ],
+    [ 'path null:; alias "";', 'invalid model name ""' ])
+{
+    fails(model($t->[0]), $t->[1]);
+}
+
+fails('mistral_model "a/b" { path null:; }', 'invalid model name "a/b"');
+fails('mistral_model "$a" { path null:; }', 'invalid model name "$a"');
+fails('mistral_model ' . 'x' x 64 . ' { path null:; }',
+      'is longer than 63 bytes');
+passes('mistral_model ' . 'x' x 63 . ' { path null:; }', 'name of 63 bytes');
+fails('mistral_model { path null:; }', 'invalid number of arguments');
+fails("$null $null", 'duplicate mistral_model name "n"');
+fails("$null mistral_model o { path null:; alias n; }",
+      'alias "n" is already a name of mistral_model "n"');
+fails('mistral_model o { path null:; alias n; } ' . $null,
+      'duplicate mistral_model name "n"');
+fails('mistral_model o { path null:; alias a; }
+       mistral_model p { path null:; alias a; }',
+      'alias "a" is already a name of mistral_model "o"');
+fails("server { $null }", '"mistral_model" directive is not allowed here');
+
+# locations
+
+my $d = 'server { location /';
+
+passes("$null $d { mistral_pass n; } }", 'mistral_pass');
+passes("$d { mistral_pass n; } } $null", 'a block behind its location');
+passes("$null $d { mistral_pass \$arg_m; } }", 'mistral_pass $variable');
+passes("$null $d { if (\$arg_a) { mistral_pass n; } } }",
+       'mistral_pass in if');
+passes("$null $d { mistral_pass n; if (\$arg_a) { set \$x 1; } } }",
+       'if beside mistral_pass');
+passes("$null $d { mistral_pass n; limit_except POST { deny all; } } }",
+       'limit_except beside mistral_pass');
+passes("$d { mistral_health live; } }", 'mistral_health live, no model');
+passes("$null $d { mistral_health ready; } }", 'mistral_health ready');
+passes("$null $d { mistral_status json; } }", 'mistral_status json');
+passes("$null mistral_queue 4; server { mistral_queue 5 timeout=1s;
+        location / { mistral_queue 0; mistral_pass n; } }",
+       'mistral_queue at each level');
+
+for my $t (
+    [ 'mistral_pass x;', 'unknown mistral_model "x" in ' ],
+    [ 'mistral_pass "";', 'invalid value ""' ],
+    [ 'mistral_pass;', 'invalid number of arguments' ],
+    [ 'mistral_pass $nothing;', 'unknown "nothing" variable' ],
+    [ 'mistral_pass n; mistral_pass n;',
+      '"mistral_pass" directive is duplicate' ],
+    [ 'mistral_pass n; mistral_health live;',
+      '"mistral_health" cannot be used in a location that has another' ],
+    [ 'mistral_status json; mistral_pass n;',
+      '"mistral_pass" cannot be used in a location that has another' ],
+    [ 'proxy_pass http://127.0.0.1:1; mistral_pass n;',
+      '"mistral_pass" cannot be used in a location that has another' ],
+    [ 'mistral_health;', 'invalid number of arguments' ],
+    [ 'mistral_health x;', 'it must be "live" or "ready"' ],
+    [ 'mistral_health decode;',
+      '"mistral_health decode" is not supported by this build' ],
+    [ 'mistral_health live; mistral_health ready;',
+      '"mistral_health" directive is duplicate' ],
+    [ 'mistral_status;', 'invalid number of arguments' ],
+    [ 'mistral_status xml;', 'it must be "json"' ],
+    [ 'mistral_status json vllm;', 'invalid parameter "vllm"' ],
+    [ 'mistral_status prometheus;',
+      '"mistral_status prometheus" is not supported by this build' ],
+    [ 'mistral_status json; mistral_status json;',
+      '"mistral_status" directive is duplicate' ],
+    [ 'mistral_queue;', 'invalid number of arguments' ],
+    [ 'mistral_queue x;', 'invalid queue size "x"' ],
+    [ 'mistral_queue -1;', 'invalid queue size "-1"' ],
+    [ 'mistral_queue 1000001;', 'a number from 0 to 1000000' ],
+    [ 'mistral_queue 1 timeout=x;', 'invalid value "timeout=x"' ],
+    [ 'mistral_queue 1 timeout=0;', 'invalid value "timeout=0"' ],
+    [ 'mistral_queue 1 timeout=1s timeout=2s;', 'duplicate parameter' ],
+    [ 'mistral_queue 1 tokens=200k;',
+      '"tokens=200k" of "mistral_queue" is not supported by this build' ],
+    [ 'mistral_queue 1 x=1;', 'invalid parameter "x=1"' ],
+    [ 'mistral_queue 1; mistral_queue 2;',
+      '"mistral_queue" directive is duplicate' ])
+{
+    fails("$null $d { $t->[0] } }", $t->[1]);
+}
+
+fails("server { mistral_pass n; }", 'directive is not allowed here');
+
+# the program
+
+for my $t (
+    [ 'nothing', "cannot run the engine program \"$prefix/nothing\" "
+                 . '(2: No such file' ],
+    [ 'plain', '(13: Permission denied)' ],
+    [ 'dir', '(13: Permission denied)' ],
+    [ 'not_elf', ', its interpreter is missing (2:' ],
+    [ 'silent', 'exited with code 3 without an answer' ],
+    [ 'loud', "program \"$prefix/loud\" failed: broken library" ],
+    [ 'killed', 'was killed by signal 11 before it answered' ],
+    [ 'hangs', 'failed: no answer in 5 s, killed' ],
+    [ 'other', 'answered "ok layout=0123456789abcdef", the running nginx '
+               . 'module has shared layout ' ])
+{
+    fails("mistral_program $t->[0]; $null", $t->[1]);
+}
+
+passes("mistral_program $build/mistral; $null", 'mistral_program');
+passes('mistral_program nothing;', 'without a model nobody asks it');
+fails('mistral_program a; mistral_program b;',
+      '"mistral_program" directive is duplicate');
+
+done_testing();
+
+
+sub model {
+    return "mistral_model m { $_[0] }";
+}
+
+
+sub passes {
+    my ($http, $name) = @_;
+
+    my ($rc, $out) = check($http);
+    ok($rc == 0, $name) or diag $out;
+}
+
+
+# refused, with exactly one complaint, which contains the text
+
+sub fails {
+    my ($http, $text) = @_;
+
+    my ($rc, $out) = check($http);
+    my @emerg = grep { /\[emerg\]/ } split /\n/, $out;
+
+    ok($rc != 0 && @emerg == 1 && index($emerg[0], $text) >= 0,
+       $text) or diag "$http\nrc $rc\n$out";
+}
+
+
+sub check {
+    my ($http) = @_;
+
+    write_file("$prefix/nginx.conf", <<"END");
+load_module $build/ngx_http_mistral_module.so;
+error_log   logs/error.log;
+pid         $prefix/nginx.pid;
+events      { }
+http {
+    $http
+}
+END
+
+    my $out = `$nginx -p $prefix/ -c nginx.conf -e logs/error.log -t 2>&1`;
+
+    return ($?, $out);
+}
+
+
+sub write_file {
+    my ($path, $text) = @_;
+
+    open my $fh, '>', $path or die "$path: $!";
+    print $fh $text;
+    close $fh;
+}
