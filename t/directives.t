@@ -227,6 +227,11 @@ for my $t (
     fails("mistral_program $t->[0]; $null", $t->[1]);
 }
 
+my @shown = sort map { (split)[2] // () }
+            split /\n/, `nm -D --defined-only $build/ngx_http_mistral_module.so`;
+is_deeply(\@shown, [qw/ ngx_module_names ngx_module_order ngx_modules /],
+          'the module shows nginx its tables and nothing else');
+
 passes("mistral_program $build/mistral; $null", 'mistral_program');
 passes('mistral_program nothing;', 'without a model nobody asks it');
 fails('mistral_program a; mistral_program b;',
