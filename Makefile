@@ -91,6 +91,7 @@ NGX_CC_OPT = -std=gnu11 -fno-strict-aliasing $(CFLAGS) \
              -Wmissing-prototypes $(NGX_SAN)
 GATEWAY    = ngx_http_mistral_module.c $(sort $(wildcard src/gateway/*.c))
 HEADERS    = $(sort $(wildcard src/*/*.h))
+NGX_FILES  = $(GATEWAY) $(HEADERS) $(NGX_CC_OPT) $(MODULES_DIR)
 comma      = ,
 
 module: $(BUILD)/ngx_http_mistral_module.so
@@ -105,7 +106,8 @@ $(BUILD)/ngx_http_mistral_module.so: $(NGX_BUILD)/Makefile $(GATEWAY) \
 $(NGX_BUILD)/Makefile: config config.make $(NGX_BUILD)/files
 	cd $(NGINX_SRC) && bash -c 'NGX_CONF_FLAGS=(--with-compat); \
 	    if [ -f conf_flags ]; then . ./conf_flags; fi; \
-	    MST_BUILD=$(abspath $(BUILD)) CC="$(CC)" ./configure \
+	    MST_BUILD=$(abspath $(BUILD)) MST_PROGRAM=$(MODULES_DIR)/mistral \
+	    CC="$(CC)" ./configure \
 	    "$${NGX_CONF_FLAGS[@]}" --builddir=$(NGX_BUILD) \
 	    --add-dynamic-module=$(CURDIR) --with-cc-opt="$(NGX_CC_OPT)" \
 	    --with-ld-opt="$(NGX_SAN)"' > $(NGX_BUILD)/configure.log \
@@ -114,8 +116,8 @@ $(NGX_BUILD)/Makefile: config config.make $(NGX_BUILD)/files
 # configure lists the files: a new or lost one needs a new configure
 $(NGX_BUILD)/files: FORCE
 	@mkdir -p $(@D)
-	@echo '$(GATEWAY) $(HEADERS) $(NGX_CC_OPT)' | cmp -s - $@ \
-	    || echo '$(GATEWAY) $(HEADERS) $(NGX_CC_OPT)' > $@
+	@echo '$(NGX_FILES)' | cmp -s - $@ \
+	    || echo '$(NGX_FILES)' > $@
 
 FORCE:
 

@@ -94,9 +94,14 @@ is(answer(20), substr($text, 0, 20), 'it answers');
 
 no_alerts('start');
 
+like(slurp("$prefix/logs/error.log"),
+     qr/\[notice\] \d+#\d+: mistral model "m": [^\n]*ready/,
+     'its log lines go through nginx');
+
 # reloads with a stream, nothing changed
 
 my $s = stream(150);
+my $fds = fds(master());
 
 for my $i (1 .. 5) {
     is(nginx('-s', 'reload'), 0, "reload $i");
@@ -110,6 +115,7 @@ ok($s->{buf} =~ /data: \[DONE\]/, 'with its end');
 is(scalar(programs()), 2, 'two processes as before');
 ok(wait_for(sub { !grep { cmdline($_) =~ /shutting down/ } children() }),
    'old workers leave');
+is(fds(master()), $fds, 'the master has as many descriptors as before');
 no_alerts('reloads');
 
 # the engine dies
@@ -287,6 +293,7 @@ is(answer(4), substr($text, 0, 4), 'it answers');
 is(finish($s), substr($text, 0, 120), 'the old stream completes');
 ok(gone($engine, $supervisor), 'then the old engine leaves');
 ok(alive(engine()), 'the new one stays');
+is(fds(master()), $fds, 'the master has as many descriptors as before');
 no_alerts('changed engine');
 
 # two engines, then none
@@ -337,6 +344,51 @@ is(nginx('-s', 'reload'), 0, 'reload of the new master');
 sleep 0.5;
 is(engine(), $engine, 'keeps the engine');
 no_alerts('USR2');
+
+# a new binary with another engine
+
+$engine = engine();
+$supervisor = parent($engine);
+$old = master();
+$s = stream(100);
+conf(model => 'path null:text=closed/answer,rate=100;');
+
+kill 'USR2', $old;
+ok(wait_for(sub { -e "$prefix/nginx.pid.oldbin" && master() != $old
+                  && programs() == 4 }),
+   'USR2 with a changed engine: there are two');
+kill 'QUIT', $old;
+is(finish($s), substr($text, 0, 100), 'the old stream completes');
+ok(gone($old, $engine, $supervisor), 'the old engine leaves with its master');
+ok(ready() && engine() != $engine, 'the new one stays');
+is(answer(4), substr($text, 0, 4), 'and answers');
+no_alerts('USR2 with a changed engine');
+
+# a request ring that is full
+
+$engine = engine();
+kill 'STOP', $engine;
+
+my @clients = map { request('POST /v1/chat/completions',
+                            chat(20, 1, 'x' x 25000)) } 1 .. 24;
+my %got;
+
+for my $c (@clients) {
+    next if !IO::Select->new($c)->can_read(0.1);
+    sysread $c, my $line, 12;
+    $got{substr $line, 9, 3}++;
+}
+
+is_deeply([ keys %got ], [ 503 ], 'what finds no room is told at once')
+    or diag explain \%got;
+cmp_ok($got{503} // 0, '<', 24, 'the others wait');
+close $_ for @clients;
+sleep 0.5;
+kill 'CONT', $engine;
+ok(wait_for(sub { status('running') == 0 && status('queue_places') == 0 }),
+   'CANCELs that found no room are sent later');
+is(answer(30), substr($text, 0, 30), 'and the engine answers');
+no_alerts('full ring');
 
 # the ends
 
@@ -415,6 +467,9 @@ sub conf {
 load_module closed/module.so;
 pid               $prefix/nginx.pid;
 worker_processes  2;
+env               LD_PRELOAD;
+env               ASAN_OPTIONS;
+env               UBSAN_OPTIONS;
 $log
 $run_as
 $o{main}
@@ -541,6 +596,11 @@ sub gone {
                               grep { alive($_) } @pids) && 0;
 }
 
+sub fds {
+    my @fds = glob "/proc/$_[0]/fd/*";
+    return scalar @fds;
+}
+
 sub groups {
     my ($name) = @_;
     my $gid = (getpwnam $name)[3];
@@ -642,10 +702,11 @@ sub reply {
 }
 
 sub chat {
-    my ($n, $stream) = @_;
+    my ($n, $stream, $prompt) = @_;
     my $flag = $stream ? 'true' : 'false';
+    $prompt //= 'hi';
     return qq({"model":"m","max_tokens":$n,"temperature":0,"stream":$flag,)
-           . '"messages":[{"role":"user","content":"hi"}]}';
+           . qq("messages":[{"role":"user","content":"$prompt"}]});
 }
 
 sub post {

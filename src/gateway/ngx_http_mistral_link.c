@@ -25,6 +25,8 @@ static void ngx_http_mistral_link_cloexec(ngx_http_mistral_engine_t *e);
 static ngx_int_t ngx_http_mistral_link_attach(ngx_cycle_t *cycle,
     ngx_http_mistral_model_t *m);
 static void ngx_http_mistral_link_claim(ngx_http_mistral_link_t *link);
+static void ngx_http_mistral_link_forget_slots(ngx_http_mistral_engine_t *e,
+    ngx_uint_t own);
 static void ngx_http_mistral_link_detach(ngx_http_mistral_link_t *link);
 static ngx_connection_t *ngx_http_mistral_link_watch(
     ngx_http_mistral_link_t *link, int fd, ngx_event_handler_pt handler);
@@ -220,9 +222,30 @@ ngx_http_mistral_link_claim(ngx_http_mistral_link_t *link)
     mst_slot_rings(&e->map, i, 1, &link->req, &link->rsp);
     mst_shm_sleep(&link->slot->sleeping);
 
+    if (ngx_process == NGX_PROCESS_WORKER) {
+        ngx_http_mistral_link_forget_slots(e, i);
+    }
+
     /* the engine shall watch our pid */
 
     ngx_http_mistral_link_wake(link);
+}
+
+
+/* the eventfds of other workers only count against our limit of files */
+
+static void
+ngx_http_mistral_link_forget_slots(ngx_http_mistral_engine_t *e,
+    ngx_uint_t own)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < e->n_slots; i++) {
+        if (i != own && e->slots[i] != -1) {
+            (void) close(e->slots[i]);
+            e->slots[i] = -1;
+        }
+    }
 }
 
 
