@@ -1,0 +1,344 @@
+
+/*
+ * The model's runner with a model made up here: its logits follow from all
+ * tokens that it finds through the block table.  Sampled answers must be the
+ * same alone, in a batch, in chunks and after preemption; a row belongs to
+ * its sequence, and a broken row ends one.
+ */
+
+#include <math.h>
+
+#include "mst_engine_host.h"
+
+
+#define V       300
+#define BT      4
+#define BLOCKS  200
+#define N       12
+
+
+struct mst_model_s {
+    mst_model_info_t  info;
+    uint32_t          kv[BLOCKS * BT];
+    float             logits[4096 * V];
+    uint32_t          nan_id;          /* the row after it has a NaN */
+    int               fail;
+    int               destroyed;
+};
+
+static mst_model_t  model;
+
+
+const mst_model_info_t *
+mst_model_info(const mst_model_t *m)
+{
+    return &m->info;
+}
+
+
+void
+mst_model_destroy(mst_model_t *m)
+{
+    m->destroyed++;
+}
+
+
+int
+mst_forward(mst_model_t *m, const mst_batch_t *batch, const float **logits,
+    mst_err_t *err)
+{
+    float            *row;
+    uint32_t          i, j, k, at;
+    uint64_t          hash;
+    mst_batch_seq_t  *b;
+
+    if (m->fail) {
+        return mst_err_set(err, "out of steam");
+    }
+
+    row = m->logits;
+    *logits = row;
+
+    for (i = 0; i < batch->n_seqs; i++) {
+        b = &batch->seqs[i];
+        hash = 0;
+
+        for (j = 0; j < b->position + b->n; j++) {
+            at = b->blocks[j / BT] * BT + j % BT;
+
+            if (j >= b->position) {
+                m->kv[at] = b->ids[j - b->position];
+            }
+
+            hash = mst_hash_mix(hash * 31 + m->kv[at] + 1);
+
+            if (b->logits == MST_LOGITS_NONE || j < b->position
+                || (b->logits == MST_LOGITS_LAST
+                    && j < b->position + b->n - 1))
+            {
+                continue;
+            }
+
+            for (k = 0; k < V; k++) {
+                row[k] = (float) (mst_hash_mix(hash + k) % 1000) / 100;
+            }
+
+            if (m->nan_id && m->kv[at] == m->nan_id) {
+                row[V - 1] = NAN;
+            }
+
+            row += V;
+        }
+    }
+
+    return MST_OK;
+}
+
+
+static void
+open_model(mst_runner_t *r, uint32_t n_blocks)
+{
+    mst_err_t  err;
+
+    model.info.n_vocab = V;
+    model.info.context = 400;
+    model.info.block_tokens = BT;
+    model.info.n_blocks = n_blocks;
+    model.nan_id = 0;
+    model.fail = 0;
+    model.destroyed = 0;
+
+    err.text[0] = '\0';
+    assert_int_equal(mst_runner_model(r, &model, &err), MST_OK);
+}
+
+
+/* the i-th of twelve, each with other parameters */
+
+static void
+submit(host_t *h, uint32_t i)
+{
+    uint32_t      k, ids[64];
+    mst_submit_t  s;
+
+    for (k = 0; k < 64; k++) {
+        ids[k] = (k < 20 ? k : k * (i + 3)) % V;
+    }
+
+    host_submit_init(&s, i, ids, 20 + 3 * i, 60);
+
+    s.params.seed = 1000 + i / 2;
+    s.params.temperature = i == 3 ? 0 : 0.5f + (float) (i % 4) * 0.4f;
+    s.params.top_p = i % 3 ? 1 : 0.9f;
+    s.params.top_k = i % 5 ? 0 : 40;
+    s.params.min_p = i % 7 ? 0 : 0.05f;
+    s.params.repetition_penalty = i % 2 ? 1 : 1.2f;
+    s.params.presence_penalty = i % 4 ? 0 : 0.5f;
+    s.params.soft_tokens = i % 6 ? 0 : 30;
+
+    mst_engine_submit(h->e, &s, h->now);
+}
+
+
+static void
+test_same_in_batch(void **state)
+{
+    int                 k;
+    host_t              h;
+    uint32_t            i, same, want[N][60];
+    mst_runner_t        r;
+    mst_engine_stats_t  st;
+
+    (void) state;
+
+    for (i = 0; i < N; i++) {
+        open_model(&r, BLOCKS);
+        host_open(&h, &r, 1, 400, N);
+        submit(&h, i);
+        host_run(&h, 0);
+
+        assert_int_equal(h.answers[i].n, 60);
+        memcpy(want[i], h.answers[i].ids, sizeof(want[i]));
+        host_close(&h);
+    }
+
+    /* they are not all the same, to begin with */
+
+    for (i = 1, same = 0; i < N; i++) {
+        same += memcmp(want[0], want[i], sizeof(want[0])) == 0;
+    }
+
+    assert_int_equal(same, 0);
+
+    /* all at once; in chunks of 7; in a pool that holds two or three */
+
+    for (k = 0; k < 3; k++) {
+        open_model(&r, k == 2 ? 60 : BLOCKS);
+        host_open(&h, &r, N, k == 1 ? 7 : 400, N);
+
+        for (i = 0; i < N; i++) {
+            submit(&h, i);
+        }
+
+        host_run(&h, 0);
+
+        for (i = 0; i < N; i++) {
+            assert_int_equal(h.answers[i].n, 60);
+            assert_memory_equal(h.answers[i].ids, want[i], sizeof(want[i]));
+        }
+
+        mst_engine_stats(h.e, &st);
+
+        if (k == 2) {
+            assert_true(st.preemptions > 2);
+        }
+
+        assert_ptr_equal(mst_engine_logits(h.e), model.logits);
+        host_close(&h);
+        assert_int_equal(model.destroyed, 1);
+    }
+}
+
+
+static void
+test_rows(void **state)
+{
+    uint32_t       ids[4] = { 5, 6, 7, 8 }, blocks[4][2], i;
+    mst_err_t      err;
+    mst_step_t     step;
+    mst_params_t   p;
+    mst_runner_t   r;
+    mst_sample_t   samples[4];
+    mst_sampled_t  sampled[4], alone;
+    mst_batch_seq_t  seqs[4];
+    static const mst_logits_t  logits[] = { MST_LOGITS_LAST, MST_LOGITS_ALL,
+                                            MST_LOGITS_NONE,
+                                            MST_LOGITS_LAST };
+
+    (void) state;
+
+    open_model(&r, BLOCKS);
+    mst_params_default(&p);
+    p.temperature = 0;
+
+    memset(&step, 0, sizeof(step));
+    memset(samples, 0, sizeof(samples));
+    memset(sampled, 0, sizeof(sampled));
+    err.text[0] = '\0';
+
+    step.batch.seqs = seqs;
+    step.samples = samples;
+    step.sampled = sampled;
+
+    for (i = 0; i < 4; i++) {
+        blocks[i][0] = i;
+        seqs[i].ids = ids;
+        seqs[i].n = i + 1;
+        seqs[i].position = 0;
+        seqs[i].blocks = blocks[i];
+        seqs[i].logits = logits[i];
+        samples[i].params = &p;
+        samples[i].tokens = ids;
+        samples[i].n_tokens = i + 1;
+        samples[i].n_prompt = i + 1;
+        sampled[i].id = 12345;
+    }
+
+    step.batch.n_seqs = 4;
+    step.batch.n_tokens = 10;
+
+    assert_int_equal(r.step(r.data, &step, &err), MST_OK);
+    assert_int_equal(sampled[0].status, MST_OK);
+    assert_int_equal(sampled[1].id, 12345);    /* untouched */
+    assert_int_equal(sampled[2].id, 12345);
+    alone = sampled[3];
+
+    /* the last one alone */
+
+    step.batch.seqs = seqs + 3;
+    step.samples = samples + 3;
+    step.batch.n_seqs = 1;
+    step.batch.n_tokens = 4;
+
+    assert_int_equal(r.step(r.data, &step, &err), MST_OK);
+    assert_int_equal(sampled[0].id, alone.id);
+
+    r.destroy(r.data);
+}
+
+
+static void
+test_broken(void **state)
+{
+    host_t        h;
+    uint32_t      i, ids[4] = { 1, 2, 299 };
+    mst_runner_t  r;
+    mst_submit_t  s;
+
+    (void) state;
+
+    open_model(&r, BLOCKS);
+    host_open(&h, &r, 8, 400, 20);
+
+    model.nan_id = 299;
+
+    for (i = 0; i < 3; i++) {
+        host_submit_init(&s, i, ids, i == 1 ? 3 : 2, 5);
+        s.params.temperature = 0;
+        mst_engine_submit(h.e, &s, h.now);
+    }
+
+    host_run(&h, 0);
+
+    assert_int_equal(h.answers[1].finish, MST_FINISH_NUMERIC);
+    assert_int_equal(h.answers[1].n, 0);
+    assert_int_equal(h.answers[0].finish, MST_FINISH_LENGTH);
+    assert_int_equal(h.answers[2].finish, MST_FINISH_LENGTH);
+
+    host_submit(&h, 4, 5, 5);
+    model.fail = 1;
+    assert_int_equal(host_step(&h), MST_ERROR);
+    assert_string_equal(h.err.text, "out of steam");
+    assert_int_equal(h.answers[4].finish, MST_FINISH_ERROR);
+
+    host_close(&h);
+    assert_int_equal(model.destroyed, 1);
+}
+
+
+static void
+test_memory(void **state)
+{
+    long          n;
+    mst_err_t     err;
+    mst_runner_t  r;
+
+    (void) state;
+
+    open_model(&r, BLOCKS);
+    r.destroy(r.data);
+
+    for (n = 1; n <= 5; n++) {
+        err.text[0] = '\0';
+        mst_mem_fail_after(n);
+        assert_int_equal(mst_runner_model(&r, &model, &err), MST_ERROR);
+        mst_mem_fail_after(0);
+        assert_string_not_equal(err.text, "");
+    }
+
+    assert_int_equal(model.destroyed, 1);      /* still the caller's */
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_same_in_batch),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_memory)
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
