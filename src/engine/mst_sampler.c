@@ -228,12 +228,15 @@ mst_sampler_ban(mst_sampler_t *s, const mst_sample_t *sample)
 static uint32_t
 mst_sampler_argmax(const mst_sampler_t *s)
 {
+    float     max;
     uint32_t  i, best;
 
     best = 0;
+    max = s->logits[0];
 
     for (i = 1; i < s->n_vocab; i++) {
-        if (s->logits[i] > s->logits[best]) {
+        if (s->logits[i] > max) {
+            max = s->logits[i];
             best = i;
         }
     }
@@ -406,8 +409,35 @@ mst_sampler_cut(mst_sampler_t *s, double *weights, double need)
 }
 
 
+/* fills the weights, of which the best one is exactly 1; returns their sum */
+
 static double
-mst_sampler_total(const mst_sampler_t *s)
+mst_sampler_weigh(mst_sampler_t *s, float max, double temperature)
+{
+    double    sum, x;
+    uint32_t  i;
+
+    sum = 0;
+
+    for (i = 0; i < s->n_vocab; i++) {
+        x = 0;
+
+        if (s->logits[i] > -INFINITY) {
+            x = exp(((double) s->logits[i] - max) / temperature);
+        }
+
+        s->weights[i] = x;
+        sum += x;
+    }
+
+    return sum;
+}
+
+
+/* takes out what weighs less than "least"; returns the sum of the rest */
+
+static double
+mst_sampler_drop(mst_sampler_t *s, double least)
 {
     double    sum;
     uint32_t  i;
@@ -415,6 +445,10 @@ mst_sampler_total(const mst_sampler_t *s)
     sum = 0;
 
     for (i = 0; i < s->n_vocab; i++) {
+        if (s->weights[i] < least) {
+            s->weights[i] = 0;
+        }
+
         sum += s->weights[i];
     }
 
@@ -435,25 +469,18 @@ mst_sampler_draw(mst_sampler_t *s, const mst_sample_t *sample, float max)
         mst_sampler_cut(s, NULL, p->top_k);
     }
 
-    for (i = 0; i < s->n_vocab; i++) {
-        s->weights[i] = s->logits[i] == -INFINITY ? 0
-            : exp(((double) s->logits[i] - max) / p->temperature);
-    }
+    sum = mst_sampler_weigh(s, max, p->temperature);
 
     if (p->top_p < 1) {
-        mst_sampler_cut(s, s->weights, p->top_p * mst_sampler_total(s));
+        mst_sampler_cut(s, s->weights, p->top_p * sum);
     }
 
-    /* the best one weighs exactly 1 */
-
-    for (i = 0; i < s->n_vocab; i++) {
-        if (s->weights[i] < p->min_p) {
-            s->weights[i] = 0;
-        }
+    if (p->top_p < 1 || p->min_p > 0) {
+        sum = mst_sampler_drop(s, p->min_p);
     }
 
     n = sample->n_tokens - sample->n_prompt;
-    target = mst_sampler_total(s) * mst_sampler_uniform(p->seed, n);
+    target = sum * mst_sampler_uniform(p->seed, n);
 
     sum = 0;
     id = 0;
