@@ -102,10 +102,6 @@ mst_sampling_n(const mst_field_t *f, mst_request_t *r)
         return MST_ERROR;
     }
 
-    if (n > 1) {
-        return mst_field_unsupported(f, "n", mst_field_get(f, "n"));
-    }
-
     r->n = (uint32_t) n;
 
     if (r->api == MST_API_CHAT) {
