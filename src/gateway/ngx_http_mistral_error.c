@@ -129,7 +129,9 @@ ngx_http_mistral_fail(ngx_http_mistral_ctx_t *ctx)
         return;
     }
 
-    ctx->aborted = "error";
+    if (ctx->admitted) {
+        ctx->aborted = "error";
+    }
 
     ngx_http_mistral_release(ctx);
     ngx_http_mistral_finish(ctx, ngx_http_mistral_refuse(r, &ctx->error,

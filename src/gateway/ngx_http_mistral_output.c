@@ -51,6 +51,7 @@ ngx_http_mistral_advance(ngx_http_mistral_ctx_t *ctx)
             ctx->closing = 1;
             ctx->aborted = "error";
             ngx_http_mistral_release(ctx);
+            (void) ngx_http_mistral_chunks(ctx);
             (void) mst_reply_sse_error(&ctx->error, &ctx->out);
         }
 
@@ -362,6 +363,7 @@ ngx_http_mistral_write_handler(ngx_http_request_t *r)
     /* HTTP/3: STOP_SENDING shows here only */
 
     if (wev->error) {
+        ctx->aborted = "abort";
         ngx_http_mistral_finish(ctx, NGX_HTTP_CLIENT_CLOSED_REQUEST);
         return;
     }
@@ -422,10 +424,6 @@ ngx_http_mistral_finish(ngx_http_mistral_ctx_t *ctx, ngx_int_t rc)
     ngx_http_request_t  *r;
 
     r = ctx->request;
-
-    if (ctx->n_done < ctx->n_choices && ctx->aborted == NULL) {
-        ctx->aborted = "abort";
-    }
 
     ngx_http_mistral_release(ctx);
 

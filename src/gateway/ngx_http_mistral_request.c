@@ -86,7 +86,6 @@ ngx_http_mistral_handler(ngx_http_request_t *r)
 
     if (mlcf->model && ngx_http_mistral_check_state(ctx, mlcf->model) != NGX_OK)
     {
-        ctx->aborted = "error";
         return ngx_http_mistral_refuse(r, &ctx->error, ctx->shed);
     }
 
@@ -340,14 +339,6 @@ ngx_http_mistral_parse(ngx_http_mistral_ctx_t *ctx)
 
     if (ctx->body == NULL) {
         return ctx->error.status ? NGX_DECLINED : NGX_ERROR;
-    }
-
-    if (ctx->body->echo && ctx->body->logprobs) {
-        (void) mst_api_error_set(&ctx->error, NGX_HTTP_BAD_REQUEST,
-                                 "unsupported", "logprobs",
-                                 "logprobs together with echo is not "
-                                 "supported.");
-        return NGX_DECLINED;
     }
 
     return NGX_OK;
@@ -798,16 +789,31 @@ ngx_http_mistral_release(ngx_http_mistral_ctx_t *ctx)
 static void
 ngx_http_mistral_cleanup(void *data)
 {
+    ngx_http_request_t      *r;
     ngx_http_mistral_ctx_t  *ctx;
 
     ctx = data;
 
-    if (ctx->n_done < ctx->n_choices && ctx->aborted == NULL) {
+    if (ctx->n_done < ctx->n_choices && ctx->aborted == NULL
+        && !ctx->error.status)
+    {
         ctx->aborted = "abort";
     }
 
+    r = ctx->request;
+
+    /* nginx logs the 200 of a header that was sent, whatever came then */
+
+    if (ctx->aborted && ctx->header_sent && r == r->main) {
+        r->headers_out.status = ctx->error.status ? (ngx_uint_t)
+                                                    ctx->error.status
+                                : r->connection->timedout
+                                ? NGX_HTTP_REQUEST_TIME_OUT
+                                : NGX_HTTP_CLIENT_CLOSED_REQUEST;
+    }
+
     ngx_http_mistral_release(ctx);
-    ngx_http_mistral_forget_variables(ctx->request);
+    ngx_http_mistral_forget_variables(r);
 }
 
 

@@ -110,9 +110,6 @@ void ngx_http_mistral_release(ngx_http_mistral_ctx_t *ctx);
 /* the context, after an internal redirect too; NULL: there is none */
 ngx_http_mistral_ctx_t *ngx_http_mistral_get_ctx(ngx_http_request_t *r);
 
-/* link.c: CANCEL, but the records up to DONE still come */
-void ngx_http_mistral_link_cancel(ngx_http_mistral_call_t *call);
-
 /* prompt.c */
 void ngx_http_mistral_prompt(ngx_http_mistral_ctx_t *ctx);
 void ngx_http_mistral_detokenize(ngx_http_mistral_ctx_t *ctx);

@@ -16,7 +16,6 @@
 
 static ngx_int_t ngx_http_mistral_choice_init(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_choice_t *choice);
-static ngx_int_t ngx_http_mistral_echo(ngx_http_mistral_choice_t *choice);
 static void ngx_http_mistral_record(ngx_http_mistral_call_t *call,
     const mst_record_t *rec);
 static void ngx_http_mistral_lost(ngx_http_mistral_call_t *call);
@@ -96,37 +95,7 @@ ngx_http_mistral_choice_init(ngx_http_mistral_ctx_t *ctx,
         }
     }
 
-    return ctx->body->echo ? ngx_http_mistral_echo(choice) : NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_mistral_echo(ngx_http_mistral_choice_t *choice)
-{
-    int             rc;
-    size_t          i;
-    mst_detok_t     detok;
-    mst_request_t  *body;
-
-    body = choice->ctx->body;
-
-    if (body->prompt_ids == NULL) {
-        rc = mst_buf_str(&choice->text, body->prompt);
-
-    } else {
-        mst_detok_init(&detok, choice->ctx->model->tokenizer);
-        rc = MST_OK;
-
-        for (i = 0; i < body->n_prompt_ids && rc == MST_OK; i++) {
-            rc = mst_detok_push(&detok, body->prompt_ids[i], &choice->text);
-        }
-
-        if (rc == MST_OK) {
-            rc = mst_detok_finish(&detok, &choice->text);
-        }
-    }
-
-    return rc == MST_OK ? NGX_OK : NGX_ERROR;
+    return NGX_OK;
 }
 
 
@@ -626,7 +595,6 @@ ngx_http_mistral_chunks(ngx_http_mistral_ctx_t *ctx)
 
     for (i = 0; i < ctx->n_choices; i++) {
         if (ctx->choices[i].text.len && !ctx->choices[i].done
-            && ctx->choices[i].started
             && ngx_http_mistral_chunk(&ctx->choices[i]) != MST_OK)
         {
             return MST_ERROR;
@@ -650,10 +618,6 @@ ngx_http_mistral_pending(ngx_http_mistral_ctx_t *ctx)
 
     for (i = 0; i < ctx->n_choices; i++) {
         choice = &ctx->choices[i];
-
-        if (!choice->started) {
-            continue;
-        }
 
         n += choice->text.len + choice->logprobs.a.len + choice->logprobs.b.len
              + choice->logprobs.c.len + choice->logprobs.d.len;
