@@ -1,0 +1,198 @@
+"""The real openai client against nginx with the real model and a null one.
+
+Prints TAP.  Needs build/ngx_http_mistral_module.so, build/mistral, the model
+and the client in build/venv.
+"""
+
+import json
+import sys
+import threading
+
+import openai
+
+sys.dont_write_bytecode = True
+
+from harness import FOX, Server, done, ok, same, wait_until
+
+GOLDEN = "t/data/golden/smollm2_greedy.jsonl"
+
+HTTP = """
+    mistral_model smollm2 {
+        path     MODEL;
+        context  2048;
+        alias    gpt-4o-mini;
+    }
+
+    mistral_model null {
+        path  null:rate=200;
+    }
+
+    map $mistral_model $pass {
+        default  smollm2;
+        null     null;
+    }
+
+    server {
+        listen  127.0.0.1:PORT;
+
+        location /v1/ {
+            mistral_pass  $pass;
+        }
+
+        location = /healthz { mistral_health ready; }
+        location = /status { mistral_status json; }
+    }
+"""
+
+
+def test_models(client):
+    same(sorted(m.id for m in client.models.list()),
+         ["gpt-4o-mini", "null", "smollm2"], "models.list")
+    same(client.models.retrieve("null").id, "null", "models.retrieve")
+
+    try:
+        client.models.retrieve("other")
+        ok(False, "an unknown model is NotFoundError")
+    except openai.NotFoundError as e:
+        same(e.code, "model_not_found", "an unknown model is NotFoundError")
+
+
+def test_golden(client):
+    for line in list(open(GOLDEN))[:4]:
+        g = json.loads(line)
+        what = g["messages"][-1]["content"][:40]
+        args = dict(model="gpt-4o-mini", messages=g["messages"], temperature=0,
+                    max_tokens=len(g["greedy_ids"]))
+
+        r = client.chat.completions.create(logprobs=True, top_logprobs=3,
+                                           **args)
+        same(r.choices[0].message.content, g["greedy_text"],
+             "chat: " + what)
+        same(r.model, "gpt-4o-mini", "the answer has the client's name")
+        same((r.usage.prompt_tokens, r.usage.completion_tokens),
+             (len(g["prompt_ids"]), len(g["greedy_ids"])), "usage is exact")
+
+        lp = r.choices[0].logprobs.content
+        worst = max(abs(a.logprob - b)
+                    for a, b in zip(lp, g["greedy_logprobs"]))
+        ok(len(lp) == len(g["greedy_ids"]) and worst < 2e-3,
+           "logprobs are the reference's", (len(lp), worst))
+        ok(all(len(t.top_logprobs) == 3
+               and t.top_logprobs[0].logprob >= t.top_logprobs[2].logprob
+               for t in lp), "three alternatives each, best first")
+
+        stream = client.chat.completions.create(
+            stream=True, stream_options={"include_usage": True}, **args)
+        chunks = list(stream)
+        text = "".join(c.choices[0].delta.content or ""
+                       for c in chunks if c.choices)
+        same(text, g["greedy_text"], "the stream says the same")
+        same(chunks[0].choices[0].delta.role, "assistant",
+             "the role comes first")
+        same([c.choices[0].finish_reason for c in chunks if c.choices][-1],
+             r.choices[0].finish_reason, "and ends for the same reason")
+        same(chunks[-1].usage.completion_tokens, len(g["greedy_ids"]),
+             "the last chunk has the usage")
+
+        r = client.completions.create(model="smollm2", temperature=0,
+                                      prompt=g["prompt_ids"],
+                                      max_tokens=len(g["greedy_ids"]))
+        same(r.choices[0].text, g["greedy_text"], "completion of the ids")
+
+
+def test_null(client):
+    r = client.completions.create(model="null", prompt="x", max_tokens=19)
+    same((r.choices[0].text, r.choices[0].finish_reason),
+         (FOX[:19], "length"), "completion: cut at max_tokens")
+
+    r = client.completions.create(model="null", prompt="x", max_tokens=40,
+                                  stop=["brown fox", "zzz"])
+    same((r.choices[0].text, r.choices[0].finish_reason),
+         ("The quick ", "stop"), "completion: a stop string")
+    ok(19 <= r.usage.completion_tokens <= 40,
+       "the stop string's tokens are counted", r.usage)
+
+    r = client.chat.completions.create(
+        model="null", messages=[{"role": "user", "content": "x"}],
+        max_completion_tokens=9, n=3)
+    same([(c.index, c.message.content) for c in r.choices],
+         [(i, FOX[:9]) for i in range(3)], "three answers")
+    same(r.usage.completion_tokens, 27, "whose tokens are added up")
+
+
+def test_errors(client):
+    msg = [{"role": "user", "content": "x"}]
+
+    def fails(kind, name, code, param=None, **kw):
+        try:
+            client.chat.completions.create(**kw)
+            ok(False, name)
+        except kind as e:
+            ok(e.code == code and (param is None or e.param == param), name,
+               (e.code, e.param, str(e)))
+
+    fails(openai.NotFoundError, "unknown model", "model_not_found", "model",
+          model="zzz", messages=msg)
+    fails(openai.BadRequestError, "temperature 3", "invalid_value",
+          "temperature", model="null", messages=msg, temperature=3)
+    fails(openai.BadRequestError, "tools are refused", "unsupported", "tools",
+          model="null", messages=msg,
+          tools=[{"type": "function", "function": {"name": "f"}}])
+    fails(openai.BadRequestError, "too long", "context_length_exceeded", None,
+          model="smollm2",
+          messages=[{"role": "user", "content": "word " * 3000}])
+
+
+def test_abort(client, server):
+    stream = client.chat.completions.create(
+        model="null", messages=[{"role": "user", "content": "x"}],
+        stream=True, max_tokens=100000)
+
+    got = ""
+    for chunk in stream:
+        got += chunk.choices[0].delta.content or ""
+        if len(got) >= 10:
+            break
+
+    ok(not server.idle("null"), "a stream runs")
+    stream.close()
+    ok(wait_until(lambda: server.idle("null"), 3),
+       "closed: its places are free")
+
+
+def test_parallel(client):
+    out = [None] * 24
+
+    def one(i):
+        stream = client.chat.completions.create(
+            model="null", messages=[{"role": "user", "content": str(i)}],
+            stream=True, max_tokens=30 + i)
+        out[i] = "".join(c.choices[0].delta.content or "" for c in stream)
+
+    threads = [threading.Thread(target=one, args=(i,)) for i in range(24)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+
+    same(out, [(FOX * 2)[:30 + i] for i in range(24)], "24 streams at once")
+
+
+def main():
+    server = Server(HTTP)
+
+    if server.up:
+        client = openai.OpenAI(base_url=server.url + "/v1", api_key="-",
+                               max_retries=0, timeout=120)
+        test_models(client)
+        test_golden(client)
+        test_null(client)
+        test_errors(client)
+        test_abort(client, server)
+        test_parallel(client)
+
+    server.stop()
+    done()
+
+
+main()

@@ -1,0 +1,134 @@
+package MistralTest;
+
+# What the blocks of t/*.t share: the module is loaded, a block waits until
+# its engines are ready, answers are compared but for ids and times.  For
+# upstream's Test::Nginx as well as for the runner beside this file.
+
+use warnings;
+use strict;
+
+use Cwd qw/ abs_path /;
+use IO::Socket::INET;
+use Time::HiRes qw/ sleep time /;
+
+use Test::Nginx::Socket;
+
+our @EXPORT = qw/ answer fox build ready_on /;
+
+my $Build = abs_path($ENV{BUILD} || 'build');
+my @Stopped;
+my $Fox = 'The quick brown fox jumps over the lazy dog. ';
+
+
+sub import {
+    my $to = caller;
+
+    no strict 'refs';
+    *{"${to}::$_"} = \&$_ for @EXPORT;
+}
+
+
+BEGIN {
+    my $path = $ENV{BUILD} || 'build';
+    $ENV{TEST_NGINX_LOAD_MODULES} //= Cwd::getcwd() . "/$path/"
+        . 'ngx_http_mistral_module.so';
+    $ENV{TEST_NGINX_LOAD_MODULES} =~ s{^\S*/(?=/)}{};
+}
+
+
+sub build { $Build }
+
+
+# the first n tokens of the null model
+
+sub fox {
+    my ($n) = @_;
+
+    return substr $Fox x (1 + $n / length $Fox), 0, $n;
+}
+
+
+# an expression for a whole body: ID and TIME stand for what changes
+
+sub answer {
+    my ($text) = @_;
+
+    $text =~ s/\n\z//;
+    $text = quotemeta $text;
+    $text =~ s/ID/(?:chatcmpl|cmpl)-[0-9a-f]{32}/g;
+    $text =~ s/TIME/[0-9]{10}/g;
+
+    return qr/\A$text\s*\z/;
+}
+
+
+# every block with a model gets a location that says when it is there
+
+sub ready_on {
+    add_block_preprocessor(sub {
+        my ($block) = @_;
+
+        return if defined $block->must_die || defined $block->no_ready;
+
+        $block->set_value('config', ($block->config // '')
+                                    . "\nlocation = /ready {"
+                                    . " access_log off;"
+                                    . " mistral_health ready; }\n");
+        $block->set_value('init', 'MistralTest::wait_ready();'
+                                  . ($block->init // ''));
+    });
+}
+
+
+sub get {
+    my ($path) = @_;
+
+    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1',
+                                       PeerPort => server_port())
+        or return '';
+    print $socket "GET $path HTTP/1.0\r\n\r\n";
+
+    local $/;
+    return <$socket> // '';
+}
+
+
+sub wait_ready {
+    my $end = time + 20;
+
+    while (time < $end) {
+        return if get('/ready') =~ m{^HTTP/1.1 200};
+        sleep 0.02;
+    }
+
+    die "the engines are not ready\n";
+}
+
+
+# its heartbeat ends; the one that stops a test's server kills it
+
+sub stop_engine {
+    my ($model) = @_;
+
+    my ($pid) = get('/status') =~ /"model":"$model".*?"engine_pid":(\d+)/s
+        or die "no engine of $model\n";
+
+    kill STOP => $pid;
+    push @Stopped, $pid;
+
+    my $end = time + 10;
+
+    while (time < $end) {
+        return if get('/ready') =~ m{^HTTP/1.1 503};
+        sleep 0.05;
+    }
+
+    die "a stopped engine is still ready\n";
+}
+
+END {
+    kill CONT => @Stopped if @Stopped;
+}
+
+
+1;
