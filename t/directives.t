@@ -32,19 +32,28 @@ chmod 0755, "$prefix/$_"
     for qw/ not_elf silent loud killed other hangs /;
 
 my $null = 'mistral_model n { path null:; }';
+my $all = <<'END';
+        path            null:rate=50.5,delay=10,len=7,text=text;
+        device          cpu threads=2;
+        dtype           auto;
+        kv_cache        f32 size=24m;
+        context         4096;
+        max_batch       16384;
+        prefill_chunk   64;
+        alias           gpt-4o-mini some/Model-7B;
+        reload          overlap;
+        engine_timeout  5s;
+END
 
 # the model block
 
 for my $ok ('path null:;',
-            'path null:rate=50.5,delay=10,len=7,text=text;',
+            $all,
             'path null:rate=0,delay=0,len=0;',
             'path null:; device auto; dtype auto; kv_cache auto;
              context 100; max_batch auto; prefill_chunk auto;',
-            'path null:; device cpu threads=2; kv_cache f32 size=24m;
-             max_batch 16384; prefill_chunk 64; reload overlap;',
-            'path null:; kv_cache auto size=90%; engine_timeout 5s;',
+            'path null:; kv_cache auto size=90%; engine_timeout 1m;',
             'path null:; device cpu; kv_cache f32 size=1g;',
-            'path null:; alias gpt-4o-mini some/Model-7B;',
             'path null:; include block.conf;',
             "path $gguf;",
             "path $gguf; context 1024;")
