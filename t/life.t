@@ -92,6 +92,18 @@ is(engine(), $engine, 'the engine goes on');
 is(scalar(programs()), 2, 'no other process');
 is(answer(20), substr($text, 0, 20), 'it answers');
 
+# where mistral_pass may stand
+
+is((post(1, '/var', 'm=m'))[0], 200, 'mistral_pass with a variable');
+is((post(1, '/var', 'm=x'))[0], 404, 'whose value is no model');
+is((post(1, '/if', 'a=1'))[0], 200, 'in "if"');
+is((post(1, '/if', 'b=1'))[0], 404, 'the location has none then');
+is((post(1, '/beside', 'b=1'))[0], 200, 'beside "if"');
+like((post(1, '/beside', 'a=1'))[1], qr/^HTTP\S+ 200.*^X-If: yes/ms,
+     'the "if" taken');
+is((post(1, '/except', 'a=1'))[0], 200, 'with limit_except');
+is((get('/except/models'))[0], 403, 'the other methods');
+
 no_alerts('start');
 
 like(slurp("$prefix/logs/error.log"),
@@ -457,8 +469,20 @@ sub conf {
     my %o = (main => '', http => '', server => '',
              model => 'path null:text=closed/answer,rate=50;', @_);
 
-    my $pass = $o{none} ? '' : 'location /v1/ { mistral_pass m; }
-        location = /status { mistral_status json; }';
+    my $pass = $o{none} ? '' : <<'END';
+        location /v1/ { mistral_pass m; }
+        location /var/ { mistral_pass $arg_m; }
+        location /if/ { if ($arg_a) { mistral_pass m; } }
+        location /beside/ {
+            mistral_pass m;
+            if ($arg_a) { add_header X-If yes; }
+        }
+        location /except/ {
+            mistral_pass m;
+            limit_except POST { deny all; }
+        }
+        location = /status { mistral_status json; }
+END
     my $model = $o{none} ? '' : "mistral_model m { $o{model} }";
     my $run_as = $> == 0 ? "user $user;" : '';
     my $log = $o{main} =~ /error_log/ ? '' : 'error_log logs/error.log notice;';
@@ -710,8 +734,10 @@ sub chat {
 }
 
 sub post {
-    my ($n) = @_;
-    my $sock = request('POST /v1/chat/completions', chat($n)) or return 0;
+    my ($n, $prefix, $args) = @_;
+    my $uri = ($prefix // '/v1') . '/chat/completions'
+              . (defined $args ? "?$args" : '');
+    my $sock = request("POST $uri", chat($n)) or return 0;
     return reply(join '', read_all($sock, 20));
 }
 
