@@ -175,17 +175,19 @@ my @failures = (
      qr/no "http finalize" in error log/],
     ['access', 'GET /t', "--- access_log\nnever", qr/log has "never"/],
     ['no access', 'GET /t', "--- no_access_log\nGET", qr/no "GET" in acc/],
-    ['grep', 'GET /t', "--- grep_error_log: http uri\n"
-                       . "--- grep_error_log_out\nx", qr/grep_error_log/],
+    ['grep', 'GET /t',
+     "--- grep_error_log: http uri\n--- grep_error_log_out\nx",
+     qr/grep_error_log/],
     ['alive', 'GET /t', '--- must_die', qr/nginx does not start/],
     ['code', 'GET /t', '--- must_die: 2', qr/nginx exits with 2/],
-    ['slow', 'GET /slow', "--- timeout: 0.1\n--- ignore_response", qr/no end of the answer/],
-    ['alert', 'GET /t', "--- user_files eval\n[['../logs/error.log', "
-                        . "\"[alert] 1#1: bad\\n\"]]", qr/\[alert\] 1\\?#1: bad/],
-    ['emerg', 'GET /t', "--- user_files eval\n[['../logs/error.log', "
-                        . "\"[emerg] 1#1: bad\\n\"]]", qr/\[emerg\] 1\\?#1: bad/],
-    ['asan', 'GET /t', "--- user_files eval\n[['../logs/error.log', \"==1==ER"
-                       . "ROR: AddressSanitizer: x\\n\"]]", qr/AddressSan/],
+    ['slow', 'GET /slow', "--- timeout: 0.1\n--- ignore_response",
+     qr/no end of the answer/],
+    ['alert', 'GET /t', log_file('[alert] 1#1: bad'),
+     qr/\[alert\] 1\\?#1: bad/],
+    ['emerg', 'GET /t', log_file('[emerg] 1#1: bad'),
+     qr/\[emerg\] 1\\?#1: bad/],
+    ['asan', 'GET /t', log_file('==1==ERROR: AddressSanitizer: x'),
+     qr/AddressSan/],
 );
 
 my $all = $head =~ s/repeat_each\(2\);\n//r;
@@ -229,6 +231,15 @@ like($said, qr/^not ok 1 - a chunked response has its last chunk/,
      'a chunked response without its last chunk fails');
 
 done_testing();
+
+
+# a line in the error log before nginx opens it
+
+sub log_file {
+    my ($line) = @_;
+
+    return "--- user_files eval\n[['../logs/error.log', \"$line\\n\"]]";
+}
 
 
 sub blocks {

@@ -192,8 +192,13 @@ sub stop {
     my $pid = $self->pid // return;
     my $end = time + 10;
 
-    kill TERM => $pid;
-    sleep 0.01 while alive($pid) && time < $end;
+    # a signal before the first epoll_wait() only sets a flag, and without a
+    # master nobody wakes the process: it is sent again
+
+    for (my $n = 0; alive($pid) && time < $end; $n++) {
+        kill TERM => $pid if $n % 20 == 0;
+        sleep 0.01;
+    }
 
     if (alive($pid)) {
         kill KILL => $pid;
