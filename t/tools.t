@@ -1,0 +1,533 @@
+#!/usr/bin/perl
+
+# The program "mistral" from the shell: help, exit codes, sentences, the
+# shape of what it prints, and the answer that the reference gives.
+
+use warnings;
+use strict;
+
+use File::Temp qw/ tempdir /;
+use IO::Socket::INET;
+use JSON::PP;
+use POSIX ();
+use Socket qw/ IPPROTO_TCP TCP_NODELAY /;
+use Test::More;
+use Time::HiRes qw/ time sleep /;
+
+my $build = $ENV{BUILD} || 'build';
+my $program = "$build/mistral";
+my $model = "$build/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+my $dir = tempdir('mistral_tools.XXXXXX', TMPDIR => 1, CLEANUP => 1);
+
+my $france = 'What is the capital of France?';
+my @france = (504, 3575, 282, 4649, 314, 7042, 30, 2);
+
+# what the template makes of it
+my @prompt = (1, 9690, 198, 2683, 359, 253, 5356, 5646, 11173, 3365, 3511, 308,
+              34519, 28, 7018, 411, 407, 19712, 8182, 2, 198, 1, 4093, 198,
+              1780, 314, 260, 3575, 282, 4649, 47, 2, 198, 1, 520, 9531, 198);
+
+ok(-x $program, "$program is there") or BAIL_OUT("make first");
+ok(-r $model, "$model is there") or BAIL_OUT("make model first");
+
+help();
+usage();
+healthcheck();
+refusals();
+answers();
+json();
+ids();
+logits();
+sampling();
+
+done_testing();
+
+
+sub help {
+    my $r = run([]);
+    is($r->{code}, 2, 'no command: exit code');
+    like($r->{err}, qr/^usage: mistral COMMAND/, 'no command: usage');
+    is($r->{out}, '', 'no command: nothing on stdout');
+
+    for my $option ('--help', '-h', 'help') {
+        $r = run([$option]);
+        is($r->{code}, 0, "$option: exit code");
+        is($r->{err}, '', "$option: nothing on stderr");
+        like($r->{out}, qr/^exit codes:$/m, "$option: exit codes");
+    }
+
+    my @commands = $r->{out} =~ /^  ([a-z]+) +\w/mg;
+    cmp_ok(scalar @commands, '>=', 2, "commands: @commands");
+
+    for my $command (@commands) {
+        $r = run([$command, '--help']);
+        is($r->{code}, 0, "$command --help: exit code");
+        is($r->{err}, '', "$command --help: nothing on stderr");
+        like($r->{out}, qr/^usage: mistral $command\b/,
+             "$command --help: usage");
+
+        my @wide = grep { length > 79 } split /\n/, $r->{out};
+        is("@wide", '', "$command --help: fits a terminal");
+    }
+}
+
+
+# one sentence on stderr, nothing on stdout, exit code 2
+
+sub usage {
+    my @m = ('generate', '--model', $model);
+
+    my @cases = (
+        [ ['frobnicate'],                      qr/no command "frobnicate"/ ],
+        [ ['--frobnicate'],                    qr/no command "--frobnicate"/ ],
+        [ ['generate'],                        qr/--model is needed/ ],
+        [ [@m],                                qr/one of --prompt and/ ],
+        [ [@m, '--prompt', 'a', '--prompt-ids', 'b'], qr/one of --prompt/ ],
+        [ [@m, '--prompt', 'a', '--frob'],     qr/no option "--frob"/ ],
+        [ [@m, '--prompt', 'a', '--max', '1'], qr/no option "--max"/ ],
+        [ [@m, '--prompt', 'a', '-j'],         qr/no option "-j"/ ],
+        [ [@m, '--prompt'],                    qr/--prompt needs a value/ ],
+        [ [@m, 'text'],                        qr/"text" belongs to no/ ],
+        [ [@m, '--prompt', 'a', '--json=1'],   qr/--json takes no value/ ],
+        [ [@m, '--prompt', 'a', '--max-tokens', '1x'],
+          qr/--max-tokens "1x" is no number/ ],
+        [ [@m, '--prompt', 'a', '--max-tokens', '-1'],
+          qr/--max-tokens "-1" is no whole number/ ],
+        [ [@m, '--prompt', 'a', '--max-tokens', '1.5'],
+          qr/--max-tokens "1.5" is no whole number/ ],
+        [ [@m, '--prompt', 'a', '--max-tokens='],
+          qr/--max-tokens "" is no number/ ],
+        [ [@m, '--prompt', 'a', '--max-tokens', '2147483648'],
+          qr/--max-tokens 2147483648 is outside 0 .. 2147483647/ ],
+        [ [@m, '--prompt', 'a', '--seed', '99999999999999999999'],
+          qr/--seed 99999999999999999999 is outside/ ],
+        [ [@m, '--prompt', 'a', '--temperature', '2.1'],
+          qr/--temperature 2.1 is outside 0 .. 2/ ],
+        [ [@m, '--prompt', 'a', '--temperature', 'nan'],
+          qr/--temperature "nan" is no number/ ],
+        [ [@m, '--prompt', 'a', '--temperature', '1-2'],
+          qr/--temperature "1-2" is no number/ ],
+        [ [@m, '--prompt', 'a', '--top-p', '0'], qr/--top-p 0 is outside/ ],
+        [ [@m, '--prompt', 'a', '--threads', '0'],
+          qr/--threads 0 is outside/ ],
+        [ [@m, '--prompt-ids', 'a', '--chat'],  qr/--chat renders a text/ ],
+        [ [@m, '--prompt', 'a', '--logits', 'last'],
+          qr/--logits needs --json/ ],
+        [ [@m, '--prompt', 'a', '--json', '--logits', 'some'],
+          qr/--logits "some" is neither/ ],
+        [ ['healthcheck'],                     qr/one URL is needed/ ],
+        [ ['healthcheck', 'a', 'b'],           qr/one URL is needed/ ],
+        [ ['healthcheck', '--frob'],           qr/no option "--frob"/ ],
+        ( map { [ ['healthcheck', $_], qr/is no URL of the form http:/ ] }
+          'https://127.0.0.1/', 'http://', 'http://:80/', 'http://h:0/',
+          'http://h:65536/', 'http://h:80x/', 'http://h/ a', 'http://[::1/',
+          'http://h?x', 'localhost:80', "http://h/\n" ),
+    );
+
+    for my $case (@cases) {
+        my ($args, $like) = @$case;
+        my $r = run($args);
+        my $name = join ' ', map { $_ eq $model ? 'MODEL' : $_ } @$args;
+        $name =~ s/\n/\\n/g;
+
+        is($r->{code}, 2, "$name: exit code");
+        like($r->{err}, $like, "$name: sentence");
+        is(($r->{err} =~ tr/\n//), $name =~ /\\n/ ? 2 : 1, "$name: one line");
+        is($r->{out}, '', "$name: nothing on stdout");
+    }
+}
+
+
+sub healthcheck {
+    my $r;
+
+    $r = serve("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    is($r->{code}, 0, '200: exit code');
+    is($r->{out} . $r->{err}, '', '200: says nothing');
+    like($r->{request}, qr/^GET \/healthz\?a=b HTTP\/1\.1\r\n/, 'GET');
+    like($r->{request}, qr/\r\nHost: 127\.0\.0\.1:\d+\r\n/, 'Host');
+    like($r->{request}, qr/\r\nConnection: close\r\n/, 'Connection');
+
+    $r = serve("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 21\r\n"
+               . "\r\n{\"status\":\n\"loading\"}", hold => 1);
+    is($r->{code}, 1, '503: exit code');
+    is($r->{err}, "mistral healthcheck: status 503: "
+                  . "{\"status\": \"loading\"}\n",
+       '503: status and body in one line');
+    cmp_ok($r->{time}, '<', 3, '503: does not wait for the end');
+
+    $r = serve("HTTP/1.0 404 Not Found\r\n\r\n\e[31m" . 'x' x 1000);
+    is($r->{code}, 1, '404: exit code');
+    is($r->{err}, 'mistral healthcheck: status 404:  [31m' . 'x' x 295 . "\n",
+       '404: a long body is cut and harmless');
+
+    $r = serve("HTTP/1.1 204 No Content\r\n\r\n");
+    is($r->{code}, 1, '204: exit code');
+    is($r->{err}, "mistral healthcheck: status 204\n", '204: sentence');
+
+    for my $bad ('', 'garbage', "HTTP/1.1 20", "HTTP/2 200 OK\r\n\r\n",
+                 "SSH-2.0-OpenSSH_9.2p1\r\n", "HTTP/1.1 20x OK\r\n\r\n")
+    {
+        $r = serve($bad);
+        (my $name = $bad) =~ s/\s+/ /g;
+        is($r->{code}, 1, "\"$name\": exit code");
+        is($r->{err}, "mistral healthcheck: the answer is no HTTP\n",
+           "\"$name\": sentence");
+    }
+
+    $r = serve('', hold => 1);
+    is($r->{code}, 1, 'silence: exit code');
+    is($r->{err}, "mistral healthcheck: no answer within 5 seconds\n",
+       'silence: sentence');
+    cmp_ok($r->{time}, '>', 4, 'silence: waits');
+    cmp_ok($r->{time}, '<', 10, 'silence: but not for long');
+
+    my $s = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1');
+    my $port = $s->sockport;
+    close $s;
+
+    $r = run(['healthcheck', "http://127.0.0.1:$port"]);
+    is($r->{code}, 1, 'nobody there: exit code');
+    is($r->{err}, "mistral healthcheck: 127.0.0.1 port $port: "
+                  . "Connection refused\n", 'nobody there: sentence');
+}
+
+
+# files that cannot be run: 78, and the sentence names the file
+
+sub refusals {
+    my $head = slurp($model, 3_000_000);
+
+    my %files = (
+        empty     => [ '', qr/the file is empty/ ],
+        text      => [ "no model\n" x 10, qr/no GGUF file/ ],
+        cut       => [ substr($head, 0, 100_000), qr/the file ends after/ ],
+        headonly  => [ $head, qr/tensor "[\w.]+": \d+ bytes at offset/ ],
+    );
+
+    for my $name (sort keys %files) {
+        my ($data, $like) = @{ $files{$name} };
+        spew("$dir/$name", $data);
+
+        my $r = run(['generate', '--model', "$dir/$name", '--prompt', 'a']);
+        is($r->{code}, 78, "$name: exit code");
+        like($r->{err}, qr/^mistral generate: \Q$dir\E\/$name: $like/,
+             "$name: sentence");
+        is(($r->{err} =~ tr/\n//), 1, "$name: one line");
+        is($r->{out}, '', "$name: nothing on stdout");
+    }
+
+    my $r = run(['generate', '--model', "$dir/none", '--prompt', 'a']);
+    is($r->{code}, 78, 'no file: exit code');
+    like($r->{err}, qr/none: cannot be opened: No such file/,
+         'no file: sentence');
+
+    my @m = ('generate', '--model', $model);
+
+    my @cases = (
+        [ [@m, '--prompt', ''], qr/the prompt is empty/ ],
+        [ [@m, '--prompt', "a\xff"], qr/no UTF-8: byte 1 is 0xff/ ],
+        [ [@m, '--prompt', 'a', '--context', '8193'],
+          qr/--context 8193 is over the 8192 tokens/ ],
+        [ [@m, '--prompt', $france, '--context', '5'],
+          qr/the prompt has \d+ tokens, which leaves no room in a context of 5/
+        ],
+        [ [@m, '--prompt-ids', "$dir/none"], qr/none: cannot be opened/ ],
+        map { [ [@m, '--prompt-ids', '-'], $_->[1], $_->[0] ] }
+            [ '[1,2', qr/stdin: no JSON/ ],
+            [ '', qr/stdin: no JSON/ ],
+            [ '{}', qr/stdin: a JSON array of token ids is needed/ ],
+            [ '[]', qr/the prompt is empty/ ],
+            [ '[1, "2"]', qr/stdin: element 1 is no integer/ ],
+            [ '[1.5]', qr/stdin: element 0 is no integer/ ],
+            [ '[-1]', qr/element 0 is -1, the vocabulary has 49152/ ],
+            [ '[0, 49152]', qr/element 1 is 49152, the vocabulary has 49152/ ],
+            [ '[1] x', qr/stdin: no JSON/ ],
+    );
+
+    for my $case (@cases) {
+        my ($args, $like, $stdin) = @$case;
+        my $name = $stdin // $args->[4];
+        $r = run($args, $stdin);
+        is($r->{code}, 1, "prompt $name: exit code");
+        like($r->{err}, $like, "prompt $name: sentence");
+        is($r->{out}, '', "prompt $name: nothing on stdout");
+    }
+}
+
+
+sub answers {
+    my @m = ('generate', '--model', $model, '--chat', '--max-tokens', 32);
+
+    my $r = run([@m, '--prompt', $france]);
+    is($r->{code}, 0, 'France: exit code');
+    is($r->{out}, "The capital of France is Paris.\n", 'France: answer');
+    like($r->{err}, qr/^prompt: 37 tokens in [\d.]+ s, [\d.]+ tokens\/s; /,
+         'France: speed of the prompt');
+    like($r->{err}, qr/; answer: 8 tokens in [\d.]+ s, [\d.]+ tokens\/s$/,
+         'France: speed of the answer');
+
+    $r = run([@m, '--prompt', '-'], $france);
+    is($r->{out}, "The capital of France is Paris.\n", 'from stdin');
+
+    $r = run(['generate', '--model', $model, '--prompt', '1 2 3 4 5',
+              '--max-tokens', 6]);
+    is($r->{code}, 0, 'no chat: exit code');
+    like($r->{out}, qr/^ 6/, 'no chat: it goes on');
+}
+
+
+sub json {
+    my @m = ('generate', '--model', $model, '--chat', '--prompt', $france,
+             '--json');
+
+    my $j = object(run([@m]));
+    is_deeply([sort keys %$j], [qw/ finish_reason ids logprobs /], 'keys');
+    is_deeply($j->{ids}, \@france, 'ids');
+    is($j->{finish_reason}, 'stop', 'finish_reason');
+    is(scalar @{ $j->{logprobs} }, 8, 'logprobs');
+    ok(!(grep { $_ > 0 || $_ < -5 } @{ $j->{logprobs} }), 'logprobs fit');
+
+    $j = object(run([@m, '--max-tokens', 3]));
+    is_deeply($j->{ids}, [@france[0 .. 2]], 'cut: ids');
+    is($j->{finish_reason}, 'length', 'cut: finish_reason');
+
+    $j = object(run([@m, '--max-tokens', 12, '--ignore-eos']));
+    is_deeply([@{ $j->{ids} }[0 .. 7]], \@france, '--ignore-eos: ids');
+    is(scalar @{ $j->{ids} }, 12, '--ignore-eos: goes on');
+    is($j->{finish_reason}, 'length', '--ignore-eos: finish_reason');
+
+    $j = object(run([@m, '--context', 40]));
+    is_deeply($j->{ids}, [@france[0 .. 2]], 'full context: ids');
+    is($j->{finish_reason}, 'length', 'full context: finish_reason');
+
+    $j = object(run([@m, '--max-tokens', 0]));
+    is_deeply($j, { ids => [], logprobs => [], finish_reason => 'length' },
+              'no tokens');
+}
+
+
+sub ids {
+    my @m = ('generate', '--model', $model, '--prompt-ids');
+    my $text = encode_json(\@prompt);
+
+    my $j = object(run([@m, '-', '--json'], $text));
+    is_deeply($j->{ids}, \@france, 'ids from stdin');
+
+    spew("$dir/ids.json", " $text\n");
+    my $r = run([@m, "$dir/ids.json"]);
+    is($r->{out}, "The capital of France is Paris.\n", 'ids from a file');
+
+    # the same file without a tokenizer, and without a known template: keys
+    # are renamed
+
+    my $data = slurp($model);
+    $data =~ s/tokenizer\.ggml\.model/tokenizer.ggml.xodel/ or die;
+    spew("$dir/bare.gguf", $data);
+    undef $data;
+
+    @m = ('generate', '--model', "$dir/bare.gguf");
+
+    $r = run([@m, '--prompt-ids', '-'], $text);
+    is($r->{code}, 0, 'no tokenizer: exit code');
+    is($r->{out}, "@france\n", 'no tokenizer: ids');
+
+    $r = run([@m, '--prompt', 'a']);
+    is($r->{code}, 78, 'no tokenizer, but text: exit code');
+    like($r->{err}, qr/bare\.gguf: .*tokenizer/,
+         'no tokenizer, but text: sentence');
+
+    # a template that is not known
+
+    $data = slurp($model);
+    $data =~ s/named SmolLM/Named SmolLM/ or die;
+    spew("$dir/bare.gguf", $data);
+
+    $r = run([@m, '--prompt', 'a', '--max-tokens', 1]);
+    is($r->{code}, 0, 'strange template, plain text: exit code');
+
+    $r = run([@m, '--prompt', 'a', '--chat']);
+    is($r->{code}, 78, 'strange template: exit code');
+    like($r->{err}, qr/^mistral generate: \S+bare\.gguf: .*template/,
+         'strange template: sentence');
+
+    unlink "$dir/bare.gguf";
+}
+
+
+sub logits {
+    my @m = ('generate', '--model', $model, '--json', '--max-tokens', 1,
+             '--prompt-ids', '-', '--logits');
+
+    my $last = object(run([@m, 'last'], encode_json(\@prompt)));
+    is_deeply([sort keys %$last], [qw/ finish_reason ids logits logprobs /],
+              'logits: keys');
+    is(scalar @{ $last->{logits} }, 1, 'last: one row');
+    is(scalar @{ $last->{logits}[0] }, 49152, 'last: of the vocabulary');
+
+    my ($best, $sum) = (0, 0);
+    my $row = $last->{logits}[0];
+    $row->[$_] > $row->[$best] and $best = $_ for 1 .. $#$row;
+    $sum += exp($_ - $row->[$best]) for @$row;
+
+    is($best, 504, 'last: the likeliest token');
+    cmp_ok(abs(-log($sum) - $last->{logprobs}[0]), '<', 1e-4,
+           'last: its probability');
+
+    my $none = object(run([@m, 'last', '--max-tokens', 0],
+                          encode_json(\@prompt)));
+    is_deeply($none->{logits}, $last->{logits}, 'last without a token');
+
+    my $all = object(run([@m, 'all'], encode_json([@prompt[0 .. 4]])));
+    is(scalar @{ $all->{logits} }, 5, 'all: a row per position');
+    is((grep { @$_ != 49152 } @{ $all->{logits} }), 0, 'all: whole rows');
+
+    # row k predicts from k + 1 tokens: the same bits as "last" of these
+
+    for my $k (2, 4) {
+        my $part = object(run([@m, 'last'], encode_json([@prompt[0 .. $k]])));
+        is_deeply($part->{logits}[0], $all->{logits}[$k], "all: row $k");
+    }
+
+    # more than one chunk of the prompt
+
+    $all = run([@m, 'all'], encode_json([@prompt, @prompt]));
+    is($all->{code}, 0, 'all: a long prompt');
+    is(() = $all->{out} =~ /\],\n\[/g, 2 * @prompt - 1, 'all: all its rows');
+}
+
+
+sub sampling {
+    my @m = ('generate', '--model', $model, '--chat', '--prompt',
+             'Write a line about the sea.', '--json', '--max-tokens', 12);
+
+    my $greedy = object(run([@m]))->{ids};
+    my %seen;
+
+    for my $seed (1 .. 4) {
+        my @s = (@m, '--temperature', '1.5', '--seed', $seed);
+        my $one = object(run([@s]))->{ids};
+        $seen{"@$one"} = 1;
+
+        is_deeply(object(run([@s]))->{ids}, $one, "seed $seed: the same")
+            if $seed == 1;
+    }
+
+    cmp_ok(scalar keys %seen, '>', 1, 'seeds: answers differ');
+
+    my @hot = (@m, '--temperature', '2', '--seed', 5);
+    is_deeply(object(run([@hot, '--top-k', 1]))->{ids}, $greedy, '--top-k 1');
+    is_deeply(object(run([@hot, '--min-p', 1]))->{ids}, $greedy, '--min-p 1');
+    is_deeply(object(run([@hot, '--top-p', '0.000001']))->{ids}, $greedy,
+              '--top-p 0.000001');
+    is_deeply(object(run([@m, '--threads', 1]))->{ids}, $greedy,
+              '--threads 1');
+
+    my $r = run([@m, '--isa', 'z80']);
+    is($r->{code}, 78, '--isa z80: exit code');
+    like($r->{err}, qr/z80/, '--isa z80: sentence');
+
+    # portable C is slow, so little of it
+
+    @m = ('generate', '--model', $model, '--prompt', 'one two three four',
+          '--json', '--max-tokens', 2);
+    is_deeply(object(run([@m, '--isa', 'c']))->{ids}, object(run([@m]))->{ids},
+              '--isa c');
+}
+
+
+# runs the program to its end
+
+sub run {
+    my ($args, $stdin) = @_;
+    my $start = time;
+
+    spew("$dir/stdin", $stdin // '');
+
+    my $pid = fork // die "fork: $!";
+
+    if (!$pid) {
+        open STDIN, '<', "$dir/stdin" or POSIX::_exit(99);
+        open STDOUT, '>', "$dir/stdout" or POSIX::_exit(99);
+        open STDERR, '>', "$dir/stderr" or POSIX::_exit(99);
+        exec { $program } 'mistral', @$args or POSIX::_exit(99);
+    }
+
+    waitpid $pid, 0;
+
+    return { code => $? & 127 ? 'signal ' . ($? & 127) : $? >> 8,
+             out => slurp("$dir/stdout"), err => slurp("$dir/stderr"),
+             time => time - $start };
+}
+
+
+# healthcheck against a server that gives one answer
+
+sub serve {
+    my ($answer, %how) = @_;
+
+    my $s = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1')
+        or die "listen: $!";
+    my $port = $s->sockport;
+
+    unlink "$dir/request";
+
+    my $pid = fork // die "fork: $!";
+
+    if (!$pid) {
+        my $c = $s->accept or POSIX::_exit(1);
+        my $request = '';
+
+        while ($request !~ /\r\n\r\n/) {
+            sysread $c, $request, 4096, length $request or last;
+        }
+
+        spew("$dir/request", $request);
+        syswrite $c, $answer if length $answer;
+
+        if ($how{hold}) {
+            my $more;
+            sysread $c, $more, 1;              # until the client is gone
+        }
+
+        POSIX::_exit(0);
+    }
+
+    my $r = run(['healthcheck', "http://127.0.0.1:$port/healthz?a=b"]);
+
+    waitpid $pid, 0;
+    $r->{request} = slurp("$dir/request");
+
+    return $r;
+}
+
+
+sub object {
+    my ($r) = @_;
+    my $j = eval { JSON::PP->new->decode($r->{out}) };
+
+    if ($r->{code} ne '0' || ref $j ne 'HASH') {
+        fail('one JSON object') or diag("$r->{code}: $r->{err}$r->{out}");
+        return {};
+    }
+
+    return $j;
+}
+
+
+sub slurp {
+    my ($path, $max) = @_;
+
+    open my $fh, '<:raw', $path or die "$path: $!";
+    local $/ = defined $max ? \$max : undef;
+    return scalar <$fh> // '';
+}
+
+
+sub spew {
+    my ($path, $data) = @_;
+
+    open my $fh, '>:raw', $path or die "$path: $!";
+    print $fh $data;
+    close $fh or die "$path: $!";
+}
