@@ -1,0 +1,277 @@
+
+/*
+ * Calls: one for each request between SUBMIT and its last record.  The
+ * engine's events go into their outboxes, the outboxes into the rings.
+ */
+
+#include <unistd.h>
+
+#include "base/mst_hash.h"
+#include "base/mst_mem.h"
+#include "engine/mst_serve_local.h"
+#include "shm/mst_place.h"
+
+
+static void mst_serve_call_grow(mst_serve_t *s);
+static void mst_serve_call_dirty(mst_serve_t *s, mst_serve_call_t *call);
+static uint32_t mst_serve_call_flush_slot(mst_serve_t *s,
+    mst_serve_slot_t *slot);
+
+
+mst_serve_call_t *
+mst_serve_call_create(mst_serve_t *s, uint32_t i, const mst_rec_submit_t *r)
+{
+    mst_serve_call_t  *call, **p;
+
+    call = mst_calloc(1, sizeof(mst_serve_call_t));
+    if (call == NULL) {
+        return NULL;
+    }
+
+    call->slot = i;
+    call->place_tokens = r->place_tokens;
+
+    mst_outbox_init(&call->out, &r->head,
+                    (r->params.flags & MST_PARAMS_LOGPROBS) != 0);
+
+    mst_list_init(&call->dirty);
+    mst_list_init(&call->doomed);
+    mst_list_insert_tail(&s->slots[i].calls, &call->in_slot);
+
+    mst_serve_call_grow(s);
+
+    p = mst_serve_call_find(s, i, r->head.id);
+    *p = call;                                 /* it was the end of a chain */
+
+    s->n_calls++;
+
+    return call;
+}
+
+
+void
+mst_serve_call_free(mst_serve_t *s, mst_serve_call_t *call)
+{
+    mst_serve_call_t  **p;
+
+    p = mst_serve_call_find(s, call->slot, call->out.head.id);
+
+    if (*p == call) {
+        *p = call->next;
+        s->n_calls--;
+    }
+
+    mst_list_remove(&call->in_slot);
+    mst_list_remove(&call->dirty);
+    mst_list_remove(&call->doomed);
+
+    mst_outbox_fini(&call->out);
+    mst_free(call);
+}
+
+
+mst_serve_call_t **
+mst_serve_call_find(mst_serve_t *s, uint32_t slot, uint64_t id)
+{
+    mst_serve_call_t  **p;
+
+    p = &s->table[mst_hash_mix(id ^ (uint64_t) slot << 48)
+                  & (s->n_table - 1)];
+
+    while (*p != NULL && ((*p)->slot != slot || (*p)->out.head.id != id)) {
+        p = &(*p)->next;
+    }
+
+    return p;
+}
+
+
+/* longer chains are all that happens without memory */
+
+static void
+mst_serve_call_grow(mst_serve_t *s)
+{
+    size_t              i, n;
+    mst_serve_call_t   *call, **old, **table;
+
+    if (s->n_calls < s->n_table) {
+        return;
+    }
+
+    n = s->n_table;
+    old = s->table;
+
+    table = mst_calloc(n * 2, sizeof(mst_serve_call_t *));
+    if (table == NULL) {
+        return;
+    }
+
+    s->table = table;
+    s->n_table = n * 2;
+
+    for (i = 0; i < n; i++) {
+        while (old[i] != NULL) {
+            call = old[i];
+            old[i] = call->next;
+            call->next = NULL;
+            *mst_serve_call_find(s, call->slot, call->out.head.id) = call;
+        }
+    }
+
+    mst_free(old);
+}
+
+
+void
+mst_serve_event(void *data, const mst_event_t *ev)
+{
+    mst_serve_t       *s;
+    mst_serve_call_t  *call;
+
+    s = data;
+    call = (mst_serve_call_t *) (uintptr_t) ev->tag;
+
+    if (call->dropped) {
+        return;                    /* mst_serve_slot_drop() frees it */
+    }
+
+    switch (ev->type) {
+
+    case MST_EVENT_ADMIT:
+        mst_outbox_admit(&call->out, ev->cached);
+        break;
+
+    case MST_EVENT_TOKEN:
+
+        if (call->lost) {
+            return;
+        }
+
+        if (mst_outbox_token(&call->out, ev->sampled) != MST_OK) {
+            call->lost = 1;
+            mst_list_insert_tail(&s->doomed, &call->doomed);
+            return;
+        }
+
+        break;
+
+    case MST_EVENT_REFUSE:
+        mst_place_give(s->shm, &s->conf.map->slots[call->slot],
+                       call->place_tokens);
+        mst_outbox_refuse(&call->out, ev->refuse, ev->text);
+        break;
+
+    case MST_EVENT_DONE:
+        mst_place_give(s->shm, &s->conf.map->slots[call->slot],
+                       call->place_tokens);
+        mst_outbox_done(&call->out, call->lost ? MST_FINISH_ERROR
+                                               : ev->finish, ev->usage);
+
+        if (ev->finish == MST_FINISH_CANCELLED) {
+            s->cancelled++;
+        }
+
+        break;
+    }
+
+    mst_serve_call_dirty(s, call);
+}
+
+
+static void
+mst_serve_call_dirty(mst_serve_t *s, mst_serve_call_t *call)
+{
+    if (mst_list_empty(&call->dirty)) {
+        mst_list_insert_tail(&s->slots[call->slot].dirty, &call->dirty);
+    }
+}
+
+
+void
+mst_serve_call_doom(mst_serve_t *s, uint64_t now_ns)
+{
+    mst_serve_call_t  *call;
+
+    while (!mst_list_empty(&s->doomed)) {
+        call = mst_list_data(s->doomed.next, mst_serve_call_t, doomed);
+
+        mst_list_remove(&call->doomed);
+
+        if (!call->out.ended) {
+            mst_log(s->conf.log, MST_LOG_ALERT, "no memory for the tokens of "
+                    "a request of slot %u", call->slot);
+            mst_engine_cancel(s->engine, (uintptr_t) call, now_ns);
+        }
+    }
+}
+
+
+void
+mst_serve_call_flush(mst_serve_t *s)
+{
+    uint32_t           i, published;
+    mst_serve_slot_t  *slot;
+
+    s->blocked = 0;
+
+    for (i = 0; i < s->conf.map->n_slots; i++) {
+        slot = &s->slots[i];
+
+        if (mst_list_empty(&slot->dirty)) {
+            continue;
+        }
+
+        published = mst_serve_call_flush_slot(s, slot);
+
+        if (published != 0) {
+            s->retry_ns = MST_SERVE_RETRY;
+
+            if (mst_shm_wake(&s->conf.map->slots[i].sleeping)) {
+                mst_serve_call_notify(s, i);
+            }
+        }
+    }
+}
+
+
+static uint32_t
+mst_serve_call_flush_slot(mst_serve_t *s, mst_serve_slot_t *slot)
+{
+    uint32_t           published;
+    mst_serve_call_t  *call;
+
+    published = 0;
+
+    while (!mst_list_empty(&slot->dirty)) {
+        call = mst_list_data(slot->dirty.next, mst_serve_call_t, dirty);
+
+        if (mst_outbox_flush(&call->out, &slot->rsp, &published) != MST_OK) {
+
+            /* the ring is full; this one goes on first */
+
+            s->blocked = 1;
+            break;
+        }
+
+        mst_list_remove(&call->dirty);
+
+        if (call->out.ended) {
+            mst_serve_call_free(s, call);
+        }
+    }
+
+    return published;
+}
+
+
+void
+mst_serve_call_notify(mst_serve_t *s, uint32_t i)
+{
+    uint64_t  one;
+
+    one = 1;
+
+    /* it can fail only where the counter is full: then it wakes anyway */
+
+    (void) !write(s->conf.slot_fd + (int) i, &one, sizeof(one));
+}

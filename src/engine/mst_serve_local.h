@@ -1,0 +1,115 @@
+
+/*
+ * What the files of the engine's loop share: mst_serve.c (the loop),
+ * mst_serve_slot.c (what comes in), mst_serve_call.c (what goes out).
+ * Nobody else includes it.
+ */
+
+#ifndef MST_SERVE_LOCAL_H
+#define MST_SERVE_LOCAL_H
+
+#include <stdint.h>
+
+#include "base/mst_list.h"
+#include "base/mst_time.h"
+#include "engine/mst_outbox.h"
+#include "engine/mst_serve.h"
+#include "shm/mst_record.h"
+#include "shm/mst_ring.h"
+
+
+#define MST_SERVE_RETRY    MST_MS              /* a full ring: 1 .. 16 ms */
+
+#define MST_SERVE_WAKE     MST_MAX_SLOTS       /* epoll's data, else a slot */
+#define MST_SERVE_LIFE     (MST_MAX_SLOTS + 1)
+
+
+typedef struct mst_serve_call_s  mst_serve_call_t;
+
+struct mst_serve_call_s {          /* its address is the engine's tag */
+    mst_serve_call_t  *next;       /* in the hash table */
+    mst_list_t         in_slot;
+    mst_list_t         dirty;      /* in the slot's list while records wait */
+    mst_list_t         doomed;     /* in the list of those to be cancelled */
+    uint32_t           slot;
+    uint32_t           place_tokens;
+    int                dropped;    /* its worker is gone: no records */
+    int                lost;       /* a token was: it ends with an error */
+    mst_outbox_t       out;
+};
+
+
+typedef struct {
+    mst_ring_t         req;
+    mst_ring_t         rsp;
+    uint32_t           pid;        /* of the owner that we know; 0 = none */
+    int                pidfd;      /* -1 = none */
+    uint32_t           epoch;
+    int                broken;     /* its owner wrote nonsense */
+    mst_list_t         calls;      /* mst_serve_call_t.in_slot */
+    mst_list_t         dirty;      /* mst_serve_call_t.dirty */
+} mst_serve_slot_t;
+
+
+struct mst_serve_s {
+    mst_serve_conf_t   conf;
+    mst_serve_info_t   info;
+    mst_engine_t      *engine;
+    mst_shm_t         *shm;
+
+    mst_serve_slot_t  *slots;      /* [map->n_slots] */
+    mst_record_t      *copy;       /* [map->req_size] bytes */
+
+    mst_serve_call_t **table;      /* [n_table], a power of two */
+    size_t             n_table;
+    size_t             n_calls;
+
+    mst_list_t         doomed;     /* mst_serve_call_t.doomed */
+    int                blocked;    /* an outbox waits for room */
+    int                audit;      /* places: a look is due */
+    int                epfd;
+    uint64_t           look_ns;    /* next look at epoll while computing */
+    uint64_t           tick_ns;    /* next tick */
+    uint64_t           retry_ns;   /* pause before the next flush */
+    uint64_t           leave_ns;   /* give up waiting to be stopped; 0 = no */
+
+    mst_engine_stats_t base;       /* counters of the engines before us */
+    uint64_t           cancelled;
+};
+
+
+/* mst_serve.c */
+
+int mst_serve_watch(mst_serve_t *s, int fd, uint32_t events, uint32_t data);
+
+/* mst_serve_slot.c */
+
+/* who owns the slot now?  1 = somebody that we listen to */
+int mst_serve_slot_look(mst_serve_t *s, uint32_t i, uint64_t now_ns);
+
+/* reads its ring, not for ever; 1 = there is more */
+int mst_serve_slot_drain(mst_serve_t *s, uint32_t i, uint64_t now_ns);
+
+/* the owner is gone: nothing of it stays.  "why" NULL: it left */
+void mst_serve_slot_reclaim(mst_serve_t *s, uint32_t i, const char *why,
+    uint64_t now_ns);
+
+/* mst_serve_call.c */
+
+mst_serve_call_t *mst_serve_call_create(mst_serve_t *s, uint32_t i,
+    const mst_rec_submit_t *r);
+void mst_serve_call_free(mst_serve_t *s, mst_serve_call_t *call);
+
+/* where a call of this name stands, or the end of its chain */
+mst_serve_call_t **mst_serve_call_find(mst_serve_t *s, uint32_t slot,
+    uint64_t id);
+
+/* ends those that lost a token, which cannot be done inside the event */
+void mst_serve_call_doom(mst_serve_t *s, uint64_t now_ns);
+
+/* all outboxes, as far as there is room; wakes who sleeps */
+void mst_serve_call_flush(mst_serve_t *s);
+void mst_serve_call_notify(mst_serve_t *s, uint32_t i);
+
+
+#endif /* MST_SERVE_LOCAL_H */

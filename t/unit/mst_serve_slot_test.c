@@ -1,0 +1,364 @@
+
+/*
+ * What comes in: stale and hostile records, owners that leave or die.
+ */
+
+#include "serve.h"
+
+#include <signal.h>
+
+
+static void
+test_stale(void **state)
+{
+    world_t            w;
+    worker_t           a;
+    mst_record_t      *rec;
+    mst_rec_submit_t  *s;
+
+    (void) state;
+
+    world_init(&w, NULL, 8);
+    worker_claim(&w, &a, (uint32_t) getpid());
+
+    s = worker_submit(&w, &a, 1, 10, 5);
+    s->head.engine_epoch--;
+    worker_send(&a, s);
+
+    s = worker_submit(&w, &a, 2, 20, 5);
+    s->head.slot_epoch--;
+    worker_send(&a, s);
+
+    rec = mst_ring_reserve(&a.req, sizeof(mst_record_t));
+    rec->type = MST_REC_CANCEL;
+    rec->id = 3;
+    rec->engine_epoch = 0;
+    rec->slot_epoch = a.slot->epoch;
+    mst_ring_publish(&a.req, rec);
+
+    world_held(&w, 2, 30);
+    settle(&w, 10);
+    world_held(&w, 0, 0);
+    assert_null(worker_next(&a));
+    assert_int_equal(w.map.shm->stat.bad_records, 0);
+
+    world_fini(&w);
+}
+
+
+/* a request that makes no sense is refused, its slot lives on */
+
+static void
+test_invalid(void **state)
+{
+    world_t                  w;
+    worker_t                 a;
+    mst_rec_submit_t        *s;
+    const mst_rec_refuse_t  *r;
+
+    (void) state;
+
+    world_init(&w, NULL, 8);
+    worker_claim(&w, &a, (uint32_t) getpid());
+
+    s = worker_submit(&w, &a, 1, 10, 5);
+    ((uint32_t *) (s + 1))[3] = 256;
+    worker_send(&a, s);
+
+    s = worker_submit(&w, &a, 2, 10, 5);
+    s->n_prompt = 5000;
+    worker_send(&a, s);
+
+    s = worker_submit(&w, &a, 3, 10, 5);
+    s->params.top_p = 7;
+    worker_send(&a, s);
+
+    s = worker_submit(&w, &a, 4, 10, 5);
+    s->place_tokens = 4000000000u;             /* it took 10 */
+    worker_send(&a, s);
+
+    settle(&w, 20);
+
+    r = (const mst_rec_refuse_t *) worker_expect(&a, MST_REC_REFUSE, 1);
+    assert_int_equal(r->reason, MST_REFUSE_INVALID);
+    assert_non_null(strstr(r->text, "256"));
+    (void) worker_expect(&a, MST_REC_REFUSE, 2);
+    r = (const mst_rec_refuse_t *) worker_expect(&a, MST_REC_REFUSE, 3);
+    assert_non_null(strstr(r->text, "top_p"));
+    (void) worker_expect(&a, MST_REC_ADMIT, 4);
+
+    world_held(&w, 0, 0);
+    assert_int_equal(w.map.shm->stat.bad_records, 3);
+
+    /* a prompt as long as the context is no nonsense, but refused */
+
+    s = worker_submit(&w, &a, 5, 10, 5);
+    worker_send(&a, s);
+    settle(&w, 20);
+    assert_int_equal(w.map.shm->stat.bad_records, 3);
+
+    world_fini(&w);
+}
+
+
+static void
+test_duplicate(void **state)
+{
+    int                  n;
+    world_t              w;
+    worker_t             a, b;
+    const mst_record_t  *rec;
+
+    (void) state;
+
+    world_init(&w, NULL, 8);
+    worker_claim(&w, &a, (uint32_t) getpid());
+    worker_claim(&w, &b, (uint32_t) getpid());
+
+    worker_send(&a, worker_submit(&w, &a, 1, 10, 50));
+    worker_send(&a, worker_submit(&w, &a, 1, 10, 50));
+    worker_send(&b, worker_submit(&w, &b, 1, 10, 50));   /* another's id */
+    settle(&w, 200);
+
+    n = 0;
+
+    while ((rec = worker_next(&a)) != NULL) {
+        n += rec->type == MST_REC_DONE;
+    }
+
+    assert_int_equal(n, 1);
+    assert_int_equal(w.map.shm->stat.bad_records, 1);
+    (void) worker_expect(&b, MST_REC_ADMIT, 1);
+    world_held(&w, 0, 0);
+
+    world_fini(&w);
+}
+
+
+/* nonsense closes the slot, and nobody else's */
+
+static void
+broken(uint16_t type, uint32_t tail)
+{
+    world_t              w;
+    worker_t             a, b;
+    mst_record_t        *rec;
+    const mst_record_t  *r;
+
+    world_init(&w, NULL, 8);
+    worker_claim(&w, &a, (uint32_t) getpid());
+    worker_claim(&w, &b, (uint32_t) getpid());
+
+    worker_send(&a, worker_submit(&w, &a, 1, 10, 1000));
+    worker_send(&b, worker_submit(&w, &b, 1, 10, 3));
+    pass(&w, 2);
+
+    if (tail) {
+        a.slot->req.tail += tail;
+
+    } else {
+        rec = mst_ring_reserve(&a.req, 64);
+        memset((char *) rec + 4, 0xff, 60);
+        rec->type = type;
+        mst_ring_publish(&a.req, rec);
+    }
+
+    settle(&w, 50);
+    world_held(&w, 0, 0);
+    assert_int_equal(w.map.shm->stat.bad_records, 1);
+    assert_int_equal(w.map.shm->stat.running, 0);
+
+    /* what ran was ended with a record */
+
+    do {
+        r = worker_next(&a);
+        assert_non_null(r);
+    } while (r->type != MST_REC_DONE);
+
+    /* deaf now */
+
+    worker_send(&a, worker_submit(&w, &a, 2, 10, 3));
+    settle(&w, 50);
+    assert_null(worker_next(&a));
+
+    worker_send(&b, worker_submit(&w, &b, 2, 10, 3));
+    settle(&w, 50);
+    world_held(&w, 1, 10);
+
+    /* it leaves: all is well again */
+
+    mst_slot_leave(&w.map, a.i);
+    settle(&w, 50);
+    world_held(&w, 0, 0);
+    assert_int_equal(mst_slot_state(a.slot), MST_SLOT_FREE);
+
+    worker_claim(&w, &a, (uint32_t) getpid());
+    worker_send(&a, worker_submit(&w, &a, 1, 10, 3));
+    settle(&w, 50);
+    (void) worker_expect(&a, MST_REC_ADMIT, 1);
+
+    world_fini(&w);
+}
+
+
+static void
+test_broken(void **state)
+{
+    (void) state;
+
+    broken(MST_REC_DONE, 0);
+    broken(MST_REC_CANCEL, 0);
+    broken(0xffff, 0);
+    broken(0, 4);
+    broken(0, 3 * RING);
+}
+
+
+/* a worker that is killed with requests running, waiting and in its ring */
+
+static void
+test_killed(void **state)
+{
+    int       i;
+    pid_t     pid;
+    world_t   w;
+    uint64_t  wake, until;
+    worker_t  a, b;
+    mst_err_t err;
+
+    (void) state;
+
+    world_init(&w, NULL, 2);
+    worker_claim(&w, &b, (uint32_t) getpid());
+
+    pid = fork();
+
+    if (pid == 0) {
+        (void) pause();
+        _exit(0);
+    }
+
+    worker_claim(&w, &a, (uint32_t) pid);
+
+    for (i = 0; i < 6; i++) {
+        worker_send(&a, worker_submit(&w, &a, (uint64_t) i, 10, 100000));
+    }
+
+    worker_send(&b, worker_submit(&w, &b, 1, 7, 100000));
+    pass(&w, 20);
+    worker_send(&a, worker_submit(&w, &a, 50, 10, 10));
+    assert_int_equal(mst_place_take(w.map.shm, a.slot, 30, 100, 0), MST_OK);
+    atomic_store(&a.slot->intent, 1);          /* died in the middle */
+    world_held(&w, 9, 107);
+
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+
+    until = mst_time_ns() + 3 * MST_S;
+    memset(&err, 0, sizeof(err));
+
+    while (mst_slot_state(a.slot) != MST_SLOT_FREE) {
+        (void) mst_serve_pass(w.serve, &wake, &err);
+        mst_serve_poll(w.serve, 0);
+        assert_true(mst_time_ns() < until);
+    }
+
+    pass(&w, 2);
+    world_held(&w, 1, 7);
+    assert_int_equal(w.map.shm->stat.slots_reclaimed, 1);
+    assert_int_equal(w.map.shm->stat.running, 1);
+
+    world_fini(&w);
+}
+
+
+/* its owner was dead before this engine looked for the first time */
+
+static void
+test_dead_before(void **state)
+{
+    pid_t     pid;
+    world_t   w;
+    worker_t  a;
+
+    (void) state;
+
+    pid = fork();
+
+    if (pid == 0) {
+        _exit(0);
+    }
+
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+
+    world_init(&w, NULL, 2);
+    worker_claim(&w, &a, (uint32_t) pid);
+    worker_send(&a, worker_submit(&w, &a, 1, 10, 100));
+
+    world_held(&w, 1, 10);
+    pass(&w, 2);
+    world_held(&w, 0, 0);
+    assert_int_equal(mst_slot_state(a.slot), MST_SLOT_FREE);
+
+    world_fini(&w);
+}
+
+
+/* an engine dies with work; the next one serves the same worker */
+
+static void
+test_next_engine(void **state)
+{
+    world_t            w;
+    worker_t           a;
+    mst_rec_submit_t  *s;
+
+    (void) state;
+
+    world_init(&w, NULL, 2);
+    worker_claim(&w, &a, (uint32_t) getpid());
+
+    worker_send(&a, worker_submit(&w, &a, 1, 10, 100000));
+    worker_send(&a, worker_submit(&w, &a, 2, 11, 100000));
+    worker_send(&a, worker_submit(&w, &a, 3, 12, 100000));
+    pass(&w, 5);
+    worker_send(&a, worker_submit(&w, &a, 4, 13, 10));   /* never read */
+    s = worker_submit(&w, &a, 5, 14, 3);                 /* not published */
+    world_held(&w, 5, 60);
+
+    world_engine_dies(&w);
+    world_engine(&w, NULL, 2);
+    world_held(&w, 2, 27);                     /* the three are void */
+    settle(&w, 10);
+    world_held(&w, 1, 14);                     /* and the stale one */
+
+    while (worker_next(&a) != NULL) {
+        /* of the dead engine */
+    }
+
+    s->head.engine_epoch = w.epoch;
+    worker_send(&a, s);
+    settle(&w, 20);
+    world_held(&w, 0, 0);
+    (void) worker_expect(&a, MST_REC_ADMIT, 5);
+    assert_int_equal(w.map.shm->stat.slots_reclaimed, 0);
+
+    world_fini(&w);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_stale),
+        cmocka_unit_test(test_invalid),
+        cmocka_unit_test(test_duplicate),
+        cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_dead_before),
+        cmocka_unit_test(test_next_engine)
+    };
+
+    return cmocka_run_group_tests_name("mst_serve_slot", tests, NULL, NULL);
+}
