@@ -37,6 +37,7 @@ typedef struct {
     uint32_t      cached;
     uint32_t      n;                   /* tokens */
     uint32_t      ids[HOST_IDS];       /* the first of them */
+    float         logprobs[HOST_IDS];
     uint64_t      times[HOST_IDS];     /* host.now of each */
     char          text[256];
 } answer_t;
@@ -94,6 +95,7 @@ host_event(void *data, const mst_event_t *ev)
 
         if (a->n < HOST_IDS) {
             a->ids[a->n] = ev->sampled->id;
+            a->logprobs[a->n] = ev->sampled->logprob;
             a->times[a->n] = h->now;
         }
 
