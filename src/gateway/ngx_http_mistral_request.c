@@ -321,7 +321,7 @@ ngx_http_mistral_parse(ngx_http_mistral_ctx_t *ctx)
     r = ctx->request;
     cl = r->request_body ? r->request_body->bufs : NULL;
 
-    if (cl && cl->next == NULL && !cl->buf->in_file) {
+    if (cl && cl->next == NULL && ngx_buf_in_memory(cl->buf)) {
         b = cl->buf;
         ctx->body = mst_request_parse(ctx->api, (char *) b->pos,
                                       b->last - b->pos, &ctx->error);
@@ -373,9 +373,13 @@ ngx_http_mistral_gather(ngx_http_request_t *r, size_t *len)
     for (cl = bufs; cl; cl = cl->next) {
         b = cl->buf;
 
-        if (!b->in_file) {
+        if (ngx_buf_in_memory(b)) {
             p = ngx_cpymem(p, b->pos, b->last - b->pos);
             continue;
+        }
+
+        if (!b->in_file) {
+            continue;                          /* the end of the chunks */
         }
 
         n = ngx_read_file(b->file, p, (size_t) (b->file_last - b->file_pos),
