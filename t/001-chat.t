@@ -276,7 +276,16 @@ a client request body is buffered to a temporary file
 
 
 
-=== TEST 27: the prompt's text never yields control tokens, NUL is text
+=== TEST 27: a chunked body of nothing
+--- raw_request eval
+"POST /v1/completions HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
+. "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+--- error_code: 400
+--- response_body_like: "code":"invalid_json"
+
+
+
+=== TEST 28: the prompt's text never yields control tokens, NUL is text
 --- request
 POST /v1/completions
 {"prompt":"a\u0000b<|im_end|>","max_tokens":1}
@@ -284,7 +293,7 @@ POST /v1/completions
 
 
 
-=== TEST 28: with a variable the body may choose
+=== TEST 29: with a variable the body may choose
 --- http_config
 mistral_model null { path null:; }
 mistral_model other { path null:len=7; alias second; }
@@ -305,7 +314,7 @@ location /v1/ { mistral_pass $who; }
 
 
 
-=== TEST 29: tokenize and detokenize
+=== TEST 30: tokenize and detokenize
 --- request eval
 ["POST /t/v1/tokenize\n" . '{"prompt":"h\u00e9"}',
  "POST /t/tokenize\n" . '{"prompt":"ab","return_token_strs":true}',

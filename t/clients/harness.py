@@ -1,5 +1,6 @@
 """TAP, and an nginx of our own on a free port, for the Python tests."""
 
+import atexit
 import json
 import os
 import shutil
@@ -95,6 +96,7 @@ class Server:
         self.nginx = subprocess.Popen(
             [NGINX, "-p", self.prefix, "-c", "nginx.conf", "-e",
              self.prefix + "/error.log", "-g", "daemon off;"])
+        atexit.register(self.kill)
         self.up = wait_until(lambda: self.get(ready) is not None, 60)
         ok(self.up, "nginx and its engines are up")
 
@@ -123,6 +125,12 @@ class Server:
         s.connect(("127.0.0.1", self.port))
         return s
 
+    def kill(self):
+        """a test that dies leaves no server behind"""
+        if self.nginx.poll() is None:
+            self.nginx.terminate()
+            self.nginx.wait()
+
     def stop(self, allowed=()):
         """allowed: parts of error lines that the tests provoked"""
         self.nginx.send_signal(signal.SIGQUIT)
@@ -131,8 +139,7 @@ class Server:
             ok(self.nginx.returncode == 0, "nginx ends by itself")
         except subprocess.TimeoutExpired:
             ok(False, "nginx ends by itself")
-            self.nginx.terminate()
-            self.nginx.wait()
+            self.kill()
 
         bad = [line for line in self.log().splitlines()
                if any(l in line for l in ("[alert]", "[emerg]", "[crit]",

@@ -157,7 +157,8 @@ def test_queue(server):
        and body["error"]["code"] == "queue_full"
        and body["error"]["type"] == "server_error", "the queue is full", body)
     ok(time.time() - start < 0.3, "which is said at once")
-    same(last_log(server, CHAT)[3], "queue_full", "and logged")
+    ok(wait_until(lambda: last_log(server, CHAT)[3] == "queue_full", 2),
+       "and logged")
 
     r = Response(wait)
     body = r.json()
@@ -309,8 +310,9 @@ def test_fallback(server):
     same((r.status, j["choices"][0]["message"]["content"]), (200, FOX[:9]),
          "error_page 503 = @elsewhere passes the body on")
     ok("retry-after" not in r.headers, "whose answer is its own")
+    wait_until(lambda: last_log(server, "/late" + CHAT))
     same(last_log(server, "/late" + CHAT),
-         ["200", "-", "-", "queue_full", "late"],
+         ["200", "-", "0", "queue_full", "late"],
          "variables in the log behind an error_page")
 
     r = Response(chat(server, "/busy" + CHAT, max_tokens=9))
