@@ -75,15 +75,18 @@ def done():
 
 
 class Server:
-    """nginx with the given http block; PORT stands for its port."""
+    """nginx with the given http block; PORT and POR2 stand for its
+    ports."""
 
     def __init__(self, http, workers=2, ready="/healthz"):
         self.prefix = tempfile.mkdtemp(prefix="mistral-")
         os.chmod(self.prefix, 0o755)
 
-        with socket.socket() as s:
+        with socket.socket() as s, socket.socket() as s2:
             s.bind(("127.0.0.1", 0))
+            s2.bind(("127.0.0.1", 0))
             self.port = s.getsockname()[1]
+            self.port2 = s2.getsockname()[1]
 
         self.url = "http://127.0.0.1:%d" % self.port
 
@@ -91,6 +94,7 @@ class Server:
             f.write(CONF % dict(build=BUILD, prefix=self.prefix,
                                 workers=workers,
                                 http=http.replace("PORT", str(self.port))
+                                         .replace("POR2", str(self.port2))
                                          .replace("MODEL", MODEL)))
 
         self.nginx = subprocess.Popen(

@@ -1,8 +1,11 @@
 """What a well-behaved client never does: leave, read slowly, send in bits."""
 
 import json
+import os
+import signal
 import socket
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -21,10 +24,12 @@ HTTP = """
     mistral_model slow { path null:rate=100; max_batch 2; context 100000; }
     mistral_model late { path null:delay=300; max_batch 1; }
 
+    mistral_model frail { path null:rate=100,delay=200; }
     mistral_model real { path MODEL; context 512; }
 
     server {
         listen      127.0.0.1:PORT sndbuf=8k;
+        listen      127.0.0.1:POR2 http2;
         access_log  access.log m;
 
         client_max_body_size     4m;
@@ -47,6 +52,15 @@ HTTP = """
 
         location /real/ {
             mistral_pass  real;
+        }
+
+        location /frail/ {
+            mistral_pass  frail;
+        }
+
+        location /frail2/ {
+            mistral_pass  frail;
+            error_page    503 = @elsewhere;
         }
 
         location /late/ {
@@ -325,10 +339,94 @@ def test_fallback(server):
     s.close()
 
 
+def test_http2(server):
+    def curl(*more):
+        return subprocess.Popen(
+            ["curl", "-sN", "--http2-prior-knowledge", "--max-time", "10",
+             "-w", "%{http_version} %{http_code}", *more],
+            stdout=subprocess.PIPE)
+
+    url = "http://127.0.0.1:%d" % server.port2
+    body = json.dumps(dict(messages=MSG, stream=True, max_tokens=9))
+
+    out = curl("-d", body, "-H", "Content-Type: application/json",
+               url + "/n" + CHAT).communicate()[0].decode()
+    events = [json.loads(l[6:]) for l in out.split("\n\n")
+              if l.startswith("data: {")]
+    ok(text_of(events) == FOX[:9] and out.endswith("[DONE]\n\n2 200"),
+       "HTTP/2: a stream", out)
+
+    out = curl("-d", "{}", "-H", "Content-Type: application/json",
+               url + "/n" + CHAT).communicate()[0].decode()
+    ok('"param":"messages"' in out and out.endswith("2 400"),
+       "HTTP/2: a refusal", out)
+
+    body = json.dumps(dict(messages=MSG, stream=True, max_tokens=10000))
+    p = curl("-d", body, "-H", "Content-Type: application/json", url + CHAT)
+    p.stdout.read(2000)
+    ok(not server.idle("slow"), "HTTP/2: it runs")
+    p.kill()
+    p.communicate()
+    ok(wait_until(lambda: server.idle("slow"), 2),
+       "HTTP/2: a client that leaves")
+
+
+def test_engine_dies(server):
+    """what a request sees of it; the engine comes back by itself"""
+    def kill():
+        os.kill(server.model("frail")["engine_pid"], signal.SIGKILL)
+
+    def back():
+        return server.model("frail")["state"] == "ready"
+
+    s = chat(server, "/frail" + CHAT, stream=True, max_tokens=10000)
+    r = Response(s)
+    parts = r.pieces()
+    out = next(parts)
+    kill()
+    out = (out + b"".join(parts)).decode()
+    last = [l for l in out.split("\n\n") if l][-1]
+    ok(last.startswith("data: {")
+       and json.loads(last[6:])["error"]["code"] == "engine_unavailable",
+       "after the header: an error event is the last", last)
+    ok(not r.complete, "and the connection ends without the last chunk")
+    ok(wait_until(lambda: last_log(server, "/frail" + CHAT)[:2]
+                  == ["503", "error"], 2), "which is in the log",
+       last_log(server, "/frail" + CHAT))
+    s.close()
+
+    if not ok(wait_until(back, 10), "the engine is back"):
+        return
+
+    s = chat(server, "/frail" + CHAT, max_tokens=10000)
+    wait_until(lambda: not server.idle("frail"))
+    kill()
+    r = Response(s)
+    j = r.json()
+    same((r.status, r.headers.get("x-mistral-shed-reason"),
+          j["error"]["code"]), (503, "engine", "engine_unavailable"),
+         "before the header: 503")
+    s.sendall(post("/n" + CHAT, dict(messages=MSG, max_tokens=3)))
+    same(Response(s, r.buf).status, 200, "and the connection lives on")
+    s.close()
+    ok(wait_until(back, 20), "the engine is back again")
+
+    s = chat(server, "/frail2" + CHAT, max_tokens=9, stream=True)
+    wait_until(lambda: not server.idle("frail"))
+    kill()
+    r = Response(s)
+    same((r.status, text_of(r.events())), (200, FOX[:9]),
+         "error_page 503 = @elsewhere after the request was handed over")
+    s.close()
+    ok(wait_until(back, 20), "and again")
+    ok(wait_until(lambda: server.idle("frail"), 2), "no place is lost")
+
+
 def main():
     server = Server(HTTP, workers=1, ready="/live")
     up = wait_until(lambda: all(server.model(m)["state"] == "ready"
-                                for m in ("null", "slow", "late")), 20)
+                                for m in ("null", "slow", "late", "frail")),
+                    20)
     if ok(up, "the null engines are up"):
         test_leaving(server)
         test_queue(server)
@@ -336,7 +434,9 @@ def main():
         test_connection(server)
         test_long_prompts(server)
         test_fallback(server)
-    server.stop()
+        test_http2(server)
+        test_engine_dies(server)
+    server.stop(allowed=['model "frail"'])
     done()
 
 
