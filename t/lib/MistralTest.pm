@@ -28,11 +28,15 @@ sub import {
 }
 
 
+# upstream's library has read the environment by now
+
 BEGIN {
-    my $path = $ENV{BUILD} || 'build';
-    $ENV{TEST_NGINX_LOAD_MODULES} //= Cwd::getcwd() . "/$path/"
-        . 'ngx_http_mistral_module.so';
-    $ENV{TEST_NGINX_LOAD_MODULES} =~ s{^\S*/(?=/)}{};
+    my $build = abs_path($ENV{BUILD} || 'build') // 'build';
+
+    no warnings 'once';
+    $ENV{TEST_NGINX_LOAD_MODULES} //= "$build/ngx_http_mistral_module.so";
+    $Test::Nginx::Util::LoadModules //= $ENV{TEST_NGINX_LOAD_MODULES};
+    $ENV{TEST_NGINX_HTML_DIR} //= html_dir();
 }
 
 
@@ -62,18 +66,18 @@ sub answer {
 }
 
 
-# every block with a model gets a location that says when it is there
+# every block gets a location that says when its engines are there, and waits
+# for them; not in the block's own config, which other preprocessors may set
 
 sub ready_on {
+    config_preamble('location = /ready { access_log off;'
+                    . ' mistral_health ready; }');
+
     add_block_preprocessor(sub {
         my ($block) = @_;
 
         return if defined $block->must_die || defined $block->no_ready;
 
-        $block->set_value('config', ($block->config // '')
-                                    . "\nlocation = /ready {"
-                                    . " access_log off;"
-                                    . " mistral_health ready; }\n");
         $block->set_value('init', 'MistralTest::wait_ready();'
                                   . ($block->init // ''));
     });

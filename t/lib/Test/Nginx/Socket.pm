@@ -54,7 +54,7 @@ sub worker_connections (@) { $Server->{connections} = shift if @_ }
 sub log_level (@) { @_ ? $Server->{log_level} = shift : $Server->{log_level} }
 sub env_to_nginx (@) { push @{ $Server->{env} }, @_ }
 sub config_preamble ($) { $Server->{preamble} = shift }
-sub add_block_preprocessor (&) { push @Preprocessors, shift }
+sub add_block_preprocessor (&) { unshift @Preprocessors, shift }
 sub add_cleanup_handler ($) { push @Cleanups, shift }
 sub add_response_body_check ($) { push @Body_checks, shift }
 sub server_addr (@) { '127.0.0.1' }
