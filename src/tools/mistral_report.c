@@ -229,5 +229,3 @@ mistral_report_speed(const mistral_generate_t *g)
 
     (void) fputc('\n', stderr);
 }
-
-
