@@ -57,16 +57,16 @@ typedef enum {                     /* mst_shm_t.state, written by supervisor
  *       build) to standard output, or, when that is /dev/null, to
  *       descriptor 2; exits 0.  Needs no other descriptor.
  *
- *   mistral engine --hash=<16 hex digits>
+ *   mistral engine
  *       The start.  Descriptors have the numbers below, all of them are
- *       open, everything above is closed by the program.  The hash must be
- *       the segment's.  Everything else stands in the segment's mst_setup_t.
- *       Answer on MST_FD_STATUS, then end of file there: "ok <pid of the
+ *       open, everything above is closed by the program.  What it is to do
+ *       stands in the segment's mst_setup_t.  Answer on MST_FD_STATUS, then end of file there: "ok <pid of the
  *       supervisor>\n" and exit 0, or one sentence and another exit status.
  *       The child that the caller spawned ends at once in either case.
  *
- * Lines on MST_FD_LOG: "<N>text\n", N a severity of mst_log_level_t, never
- * longer than PIPE_BUF; a line without "<N>" is a library's stderr.
+ * Lines on MST_FD_LOG: "<N>text\n", N a severity as syslog has it (0 emerg
+ * .. 7 debug: mst_log_level_t - 1), never longer than PIPE_BUF; a line
+ * without "<N>" is a library's stderr.
  */
 enum {
     MST_FD_STATUS = 2,             /* until "ok": pipe to the master; then the
@@ -161,8 +161,9 @@ typedef struct {
 
 /*
  * Life of an engine as a worker sees it.  The supervisor sets, in this
- * order, when it starts and again whenever an engine has died: state DOWN,
- * engine_epoch + 1, then it writes every slot's eventfd.  The engine goes to
+ * order, when it starts and again whenever an engine has died: state DOWN
+ * (the first time it stays INIT), engine_epoch + 1, then it writes every
+ * slot's eventfd.  The engine goes to
  * LOADING and, when it serves, to READY, and writes every eventfd again.
  *
  * A worker may submit while state is READY; it puts the engine_epoch that it

@@ -18,6 +18,7 @@ typedef struct {
 
 
 static const mistral_command_t  mistral_commands[] = {
+    { "engine", mistral_engine, "what nginx runs; --probe" },
     { "generate", mistral_generate, "answer one prompt on the terminal" },
     { "healthcheck", mistral_healthcheck,
       "ask a URL whether a server is ready" }

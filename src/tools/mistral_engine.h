@@ -1,0 +1,60 @@
+
+/*
+ * The parts of "mistral engine": mistral_engine.c (the command; what is done
+ * as root, then never again), mistral_engine_super.c (the supervisor),
+ * mistral_engine_serve.c (the engine proper), mistral_engine_load.c (what it
+ * computes with), mistral_engine_log.c.
+ *
+ * How the program is started and what its descriptors are: shm/mst_shm.h.
+ */
+
+#ifndef MISTRAL_ENGINE_H
+#define MISTRAL_ENGINE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/mst_err.h"
+#include "base/mst_log.h"
+#include "engine/mst_runner.h"
+#include "shm/mst_shm.h"
+
+
+typedef struct {
+    mst_map_t    map;
+    mst_setup_t  setup;            /* our copy: counts in range, strings
+                                      terminated */
+} mistral_engine_t;
+
+
+typedef struct {                   /* settings with "auto" resolved */
+    mst_runner_t  runner;
+    uint32_t      max_batch;
+    uint32_t      prefill_chunk;
+    char          backend[64];
+} mistral_engine_load_t;
+
+
+/* "<severity>role PID: text" into the log pipe; where that does not go, in
+   nginx's form into the log file */
+extern const mst_log_t  mistral_engine_log;
+
+void mistral_engine_log_init(const char *role, const char *model);
+
+/* from now on into the file only: whoever still reads the pipe is leaving */
+void mistral_engine_log_last_words(void);
+
+
+/* the supervisor's life; returns the exit code */
+int mistral_engine_supervise(mistral_engine_t *e);
+
+/* the engine's; returns the exit code */
+int mistral_engine_serve(mistral_engine_t *e, uint32_t epoch,
+    pid_t supervisor);
+
+/* MST_OK; MST_ERROR with a sentence: another attempt would not help */
+int mistral_engine_load(const mistral_engine_t *e, mistral_engine_load_t *l,
+    mst_err_t *err);
+
+
+#endif /* MISTRAL_ENGINE_H */

@@ -1,0 +1,300 @@
+
+/*
+ * What the engine computes with: a model from the descriptors that the
+ * master opened, or the null model.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/mst_cpu_mem.h"
+#include "backend/mst_cpu_pool.h"
+#include "base/mst_mem.h"
+#include "file/mst_gguf.h"
+#include "model/mst_check.h"
+#include "model/mst_forward.h"
+#include "tools/mistral_engine.h"
+
+
+#define MISTRAL_LOAD_BATCH       16            /* max_batch auto: of a model */
+#define MISTRAL_LOAD_NULL_BATCH  256           /* of the null model */
+#define MISTRAL_LOAD_CHUNK       512           /* prefill_chunk auto */
+#define MISTRAL_LOAD_CONTEXT     32768         /* context of the null model */
+#define MISTRAL_LOAD_PROMPT      4096          /* its blocks: for so many tokens
+                                                  of each sequence ... */
+#define MISTRAL_LOAD_BLOCKS      (1u << 20)    /* ... and at most this */
+#define MISTRAL_LOAD_TEXT        (256u << 20)  /* bytes of the null model's
+                                                  text */
+
+
+static int mistral_load_null(const mistral_engine_t *e,
+    mistral_engine_load_t *l, mst_err_t *err);
+static int mistral_load_text(const mistral_engine_t *e, char **text,
+    size_t *len, mst_err_t *err);
+static int mistral_load_model(const mistral_engine_t *e,
+    mistral_engine_load_t *l, mst_err_t *err);
+static int mistral_load_able(const mst_setup_t *setup, mst_err_t *err);
+static int mistral_load_runner(const mistral_engine_t *e, mst_gguf_t *g,
+    mistral_engine_load_t *l, mst_err_t *err);
+static uint64_t mistral_load_kv_size(const mst_setup_t *setup);
+static uint64_t mistral_load_free(void);
+
+
+int
+mistral_engine_load(const mistral_engine_t *e, mistral_engine_load_t *l,
+    mst_err_t *err)
+{
+    uint32_t  batch;
+
+    batch = e->setup.null ? MISTRAL_LOAD_NULL_BATCH : MISTRAL_LOAD_BATCH;
+
+    l->max_batch = e->setup.max_batch ? e->setup.max_batch : batch;
+    l->prefill_chunk = e->setup.prefill_chunk;
+
+    if (l->prefill_chunk == 0) {
+
+        /* all that run at once move on in each step */
+
+        l->prefill_chunk = (l->max_batch > MISTRAL_LOAD_CHUNK)
+                           ? l->max_batch : MISTRAL_LOAD_CHUNK;
+    }
+
+    return e->setup.null ? mistral_load_null(e, l, err)
+                         : mistral_load_model(e, l, err);
+}
+
+
+static int
+mistral_load_null(const mistral_engine_t *e, mistral_engine_load_t *l,
+    mst_err_t *err)
+{
+    int              rc;
+    char            *text;
+    uint64_t         n, need;
+    mst_null_conf_t  conf;
+
+    memset(&conf, 0, sizeof(conf));
+
+    text = NULL;
+
+    if (e->setup.n_files != 0
+        && mistral_load_text(e, &text, &conf.text_len, err) != MST_OK)
+    {
+        return MST_ERROR;
+    }
+
+    conf.text = text;
+    conf.rate = e->setup.null_rate;
+    conf.delay_ns = e->setup.null_delay_ns;
+    conf.len = e->setup.null_len;
+    conf.context = e->setup.context ? e->setup.context : MISTRAL_LOAD_CONTEXT;
+
+    n = (conf.context < MISTRAL_LOAD_PROMPT) ? conf.context
+                                             : MISTRAL_LOAD_PROMPT;
+    n = (n - 1) / MST_NULL_BLOCK_TOKENS + 1;
+    n *= l->max_batch;
+    n = (n < MISTRAL_LOAD_BLOCKS) ? n : MISTRAL_LOAD_BLOCKS;
+
+    /* one of each length that is allowed must be able to run */
+
+    need = ((uint64_t) conf.context - 1) / MST_NULL_BLOCK_TOKENS + 1;
+
+    conf.n_blocks = (uint32_t) (n > need ? n : need);
+
+    rc = mst_runner_null(&l->runner, &conf, err);
+
+    mst_free(text);
+
+    (void) snprintf(l->backend, sizeof(l->backend), "null");
+
+    return rc;
+}
+
+
+static int
+mistral_load_text(const mistral_engine_t *e, char **text, size_t *len,
+    mst_err_t *err)
+{
+    int          fd;
+    size_t       n;
+    ssize_t      got;
+    struct stat  st;
+
+    fd = MST_FD_FILES(e->map.n_slots);
+
+    if (fstat(fd, &st) == -1) {
+        return mst_err_errno(err, errno, "the null model's text: fstat() "
+                             "failed");
+    }
+
+    if (st.st_size < 1 || st.st_size > MISTRAL_LOAD_TEXT) {
+        return mst_err_set(err, "the null model's text has %lld bytes, must "
+                           "be 1 .. %u", (long long) st.st_size,
+                           MISTRAL_LOAD_TEXT);
+    }
+
+    *text = mst_alloc((size_t) st.st_size);
+    if (*text == NULL) {
+        return mst_err_set(err, "no memory for the null model's text of %lld "
+                           "bytes", (long long) st.st_size);
+    }
+
+    for (n = 0; n < (size_t) st.st_size; n += (size_t) got) {
+
+        /* not read(): the offset is shared with all who have this file */
+
+        got = pread(fd, *text + n, (size_t) st.st_size - n, (off_t) n);
+
+        if (got <= 0) {
+            mst_free(*text);
+            return mst_err_errno(err, got ? errno : EIO,
+                                 "cannot read the null model's text");
+        }
+    }
+
+    *len = n;
+
+    return MST_OK;
+}
+
+
+static int
+mistral_load_model(const mistral_engine_t *e, mistral_engine_load_t *l,
+    mst_err_t *err)
+{
+    mst_gguf_t   *g;
+    mst_check_t   check;
+
+    if (mistral_load_able(&e->setup, err) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    g = mst_gguf_open_fd(MST_FD_FILES(e->map.n_slots), e->setup.path, err);
+    if (g == NULL) {
+        return MST_ERROR;
+    }
+
+    if (mst_check_gguf(g, &check, err) != MST_OK) {
+        mst_gguf_close(g);
+        return MST_ERROR;
+    }
+
+    if (mistral_load_runner(e, g, l, err) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    (void) snprintf(l->backend, sizeof(l->backend), "cpu, %u threads",
+                    e->setup.threads ? e->setup.threads
+                                     : mst_cpu_pool_cores());
+    return MST_OK;
+}
+
+
+/* the gateway refuses these when it reads its configuration; a segment may
+   come from elsewhere */
+
+static int
+mistral_load_able(const mst_setup_t *setup, mst_err_t *err)
+{
+    if (strcmp(setup->device, "auto") != 0 && strcmp(setup->device, "") != 0
+        && strcmp(setup->device, "cpu") != 0)
+    {
+        return mst_err_set(err, "device %s: this build computes on the CPU "
+                           "only", setup->device);
+    }
+
+    if (strcmp(setup->dtype, "auto") != 0 && strcmp(setup->dtype, "") != 0) {
+        return mst_err_set(err, "dtype %s: this build keeps the types of the "
+                           "file, dtype auto", setup->dtype);
+    }
+
+    if (setup->n_files != 1) {
+        return mst_err_set(err, "%s: a model of %u files, this build reads "
+                           "models of one", setup->path, setup->n_files);
+    }
+
+    return MST_OK;
+}
+
+
+/* takes g over */
+
+static int
+mistral_load_runner(const mistral_engine_t *e, mst_gguf_t *g,
+    mistral_engine_load_t *l, mst_err_t *err)
+{
+    mst_model_t       *model;
+    mst_model_conf_t   conf;
+
+    memset(&conf, 0, sizeof(conf));
+
+    conf.threads = e->setup.threads;
+    conf.kv_type = (e->setup.kv_type == UINT32_MAX) ? MST_KV_F32
+                                       : (mst_kv_type_t) e->setup.kv_type;
+    conf.kv_size = mistral_load_kv_size(&e->setup);
+    conf.context = e->setup.context;
+    conf.max_rows = l->prefill_chunk;
+    conf.max_seqs = l->max_batch;
+    conf.log = &mistral_engine_log;
+
+    model = mst_model_create(g, &conf, err);
+    if (model == NULL) {
+        mst_gguf_close(g);
+        return MST_ERROR;
+    }
+
+    if (mst_runner_model(&l->runner, model, err) != MST_OK) {
+        mst_model_destroy(model);
+        return MST_ERROR;
+    }
+
+    return MST_OK;
+}
+
+
+static uint64_t
+mistral_load_kv_size(const mst_setup_t *setup)
+{
+    uint32_t  percent;
+
+    if (setup->kv_percent == 0) {
+        return setup->kv_size;
+    }
+
+    percent = (setup->kv_percent < 100) ? setup->kv_percent : 100;
+
+    return mistral_load_free() / 100 * percent;
+}
+
+
+/* bytes of memory that could be had now */
+
+static uint64_t
+mistral_load_free(void)
+{
+    char                 line[128];
+    FILE                *f;
+    uint64_t             limit, n;
+    unsigned long long   kb;
+
+    limit = mst_cpu_mem_limit();
+    n = limit;
+
+    f = fopen("/proc/meminfo", "re");
+
+    if (f != NULL) {
+        while (fgets(line, sizeof(line), f) != NULL) {
+            if (sscanf(line, "MemAvailable: %llu kB", &kb) == 1) {
+                n = (uint64_t) kb * 1024;
+                break;
+            }
+        }
+
+        (void) fclose(f);
+    }
+
+    return n < limit ? n : limit;
+}

@@ -1,0 +1,203 @@
+
+/*
+ * The engine proper: loads, then serves the segment until nginx or its
+ * supervisor is gone, or it fails.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mst_time.h"
+#include "engine/mst_engine.h"
+#include "engine/mst_serve.h"
+#include "tools/mistral_engine.h"
+#include "tools/mistral_tool.h"
+
+
+#define MISTRAL_SERVE_LOCK  500                /* tries of 10 ms */
+
+
+static int mistral_serve_alone(void);
+static int mistral_serve_run(mistral_engine_t *e, uint32_t epoch,
+    mistral_engine_load_t *l, uint64_t load_ns);
+static void mistral_serve_ready(const mistral_engine_t *e,
+    const mistral_engine_load_t *l, uint64_t load_ns);
+
+
+int
+mistral_engine_serve(mistral_engine_t *e, uint32_t epoch, pid_t supervisor)
+{
+    uint64_t               start;
+    mst_err_t              err;
+    mst_shm_t             *shm;
+    mistral_engine_load_t  load;
+
+    /* exec does not keep what it needs to be, and the supervisor may have
+       died meanwhile */
+
+    (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+
+    if (getppid() != supervisor) {
+        return MISTRAL_FAILED;
+    }
+
+    (void) prctl(PR_SET_DUMPABLE, 0);
+    (void) prctl(PR_SET_NAME, "mistral-engine");
+
+    mistral_engine_log_init("engine", e->setup.name);
+
+    if (mistral_serve_alone() != MST_OK) {
+        return MISTRAL_FAILED;
+    }
+
+    shm = e->map.shm;
+
+    atomic_store(&shm->engine_pid, (uint32_t) getpid());
+    atomic_store(&shm->state, MST_STATE_LOADING);
+
+    mst_log(&mistral_engine_log, MST_LOG_INFO, "loading %s", e->setup.path);
+
+    memset(&err, 0, sizeof(err));
+    memset(&load, 0, sizeof(load));
+    start = mst_time_ns();
+
+    if (mistral_engine_load(e, &load, &err) != MST_OK) {
+        mst_log(&mistral_engine_log, MST_LOG_ERR, "%s", err.text);
+        return MST_EXIT_REFUSED;
+    }
+
+    return mistral_serve_run(e, epoch, &load, mst_time_ns() - start);
+}
+
+
+/*
+ * Two engines on one segment would both write into the workers' rings.  A
+ * lock of this process on the segment, which no death leaves behind, keeps
+ * the next one waiting should its predecessor die slowly.
+ */
+
+static int
+mistral_serve_alone(void)
+{
+    int              i;
+    struct flock     lock;
+    struct timespec  ts;
+
+    memset(&lock, 0, sizeof(lock));
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = 0;
+    lock.l_len = 1;
+
+    ts.tv_sec = 0;
+    ts.tv_nsec = 10 * (long) MST_MS;
+
+    for (i = 0; i < MISTRAL_SERVE_LOCK; i++) {
+
+        if (fcntl(MST_FD_MEM, F_SETLK, &lock) == 0) {
+            return MST_OK;
+        }
+
+        if (errno != EAGAIN && errno != EACCES && errno != EINTR) {
+            mst_log(&mistral_engine_log, MST_LOG_ALERT, "cannot lock the "
+                    "shared memory: %s", strerror(errno));
+            return MST_ERROR;
+        }
+
+        (void) nanosleep(&ts, NULL);
+    }
+
+    mst_log(&mistral_engine_log, MST_LOG_ALERT, "another engine serves this "
+            "shared memory and does not end");
+
+    return MST_ERROR;
+}
+
+
+static int
+mistral_serve_run(mistral_engine_t *e, uint32_t epoch,
+    mistral_engine_load_t *l, uint64_t load_ns)
+{
+    int                rc;
+    mst_err_t          err;
+    mst_serve_t       *serve;
+    mst_engine_t      *engine;
+    mst_serve_conf_t   sc;
+    mst_serve_info_t   info;
+    mst_engine_conf_t  ec;
+
+    memset(&err, 0, sizeof(err));
+    memset(&ec, 0, sizeof(ec));
+
+    sc.map = &e->map;
+    sc.wake_fd = MST_FD_WAKE;
+    sc.slot_fd = MST_FD_SLOT0;
+    sc.life_fd = MST_FD_LIFE;
+    sc.engine_epoch = epoch;
+    sc.log = &mistral_engine_log;
+
+    engine = NULL;
+    serve = mst_serve_create(&sc, &err);
+
+    if (serve != NULL) {
+        ec.max_batch = l->max_batch;
+        ec.prefill_chunk = l->prefill_chunk;
+        ec.handler = mst_serve_event;
+        ec.data = serve;
+        ec.log = &mistral_engine_log;
+
+        engine = mst_engine_create(&ec, &l->runner, &err);
+    }
+
+    if (engine == NULL) {
+        mst_log(&mistral_engine_log, MST_LOG_ERR, "%s", err.text);
+        return MST_EXIT_REFUSED;
+    }
+
+    info.n_vocab = l->runner.info.n_vocab;
+    info.context = l->runner.info.context;
+    info.block_tokens = l->runner.info.block_tokens;
+    info.weight_size = l->runner.info.weight_size;
+    info.max_batch = l->max_batch;
+    info.load_ns = load_ns;
+    info.backend = l->backend;
+
+    mistral_serve_ready(e, l, load_ns);
+
+    rc = mst_serve_run(serve, engine, &info, &err);
+
+    if (rc == MST_DONE) {
+        mistral_engine_log_last_words();
+        mst_log(&mistral_engine_log, MST_LOG_NOTICE, "nginx is gone and the "
+                "supervisor does nothing, leaving");
+    } else {
+        mst_log(&mistral_engine_log, MST_LOG_ALERT, "%s", err.text);
+    }
+
+    mst_serve_destroy(serve);
+    mst_engine_destroy(engine);
+
+    return rc == MST_DONE ? MISTRAL_OK : MISTRAL_FAILED;
+}
+
+
+static void
+mistral_serve_ready(const mistral_engine_t *e,
+    const mistral_engine_load_t *l, uint64_t load_ns)
+{
+    const mst_model_info_t  *info;
+
+    info = &l->runner.info;
+
+    mst_log(&mistral_engine_log, MST_LOG_NOTICE, "ready: %s on %s, %llu MiB "
+            "of weights, context %u, max_batch %u, prefill_chunk %u, %u "
+            "blocks of %u tokens, loaded in %llu ms", e->setup.path,
+            l->backend, (unsigned long long) (info->weight_size >> 20),
+            info->context, l->max_batch, l->prefill_chunk, info->n_blocks,
+            info->block_tokens, (unsigned long long) (load_ns / MST_MS));
+}

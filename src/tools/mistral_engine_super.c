@@ -1,0 +1,533 @@
+
+/*
+ * The supervisor: starts the engine, starts it again when it dies, and ends
+ * with nginx.
+ *
+ * The end of the life pipe means that no nginx process of any generation
+ * needs this engine.  Every engine, the first one too, is this program's own
+ * image, by a descriptor taken at the start: what an upgrade put on the disk
+ * meanwhile is not run.  The first death is answered at once, the next ones
+ * within 10 s with growing pauses.
+ *
+ * One thread, since PDEATHSIG of the engine means this thread's end.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/mst_time.h"
+#include "shm/mst_slot.h"
+#include "tools/mistral_engine.h"
+#include "tools/mistral_tool.h"
+
+
+#define MISTRAL_SUPER_GOOD     (10 * MST_S)    /* so long a life is a good one,
+                                                  and nothing counts against
+                                                  the next engine */
+#define MISTRAL_SUPER_FIRST    (100 * MST_MS)  /* pause after the second death;
+                                                  then doubled ... */
+#define MISTRAL_SUPER_LONGEST  (5 * MST_S)     /* ... up to this */
+#define MISTRAL_SUPER_TERM     (500 * MST_MS)  /* between TERM and KILL */
+#define MISTRAL_SUPER_MASTERS  16
+
+
+typedef struct {
+    mistral_engine_t  *e;
+    mst_shm_t         *shm;
+    int                exe;        /* of ourselves, O_PATH */
+    int                sfd;        /* signalfd */
+
+    pid_t              engine;     /* 0 = none */
+    uint64_t           started_ns;
+    uint64_t           start_ns;   /* while there is none: when to start */
+    uint32_t           deaths;     /* since the last good life */
+    uint64_t           term_ns;    /* last TERM that we got ourselves */
+
+    uint64_t           look_ns;    /* next look at what has no event */
+    uint32_t           masters[MISTRAL_SUPER_MASTERS];  /* known and alive */
+    int                quiet;      /* looks in a row that found nobody */
+} mistral_super_t;
+
+
+static int mistral_super_open(mistral_super_t *s);
+static void mistral_super_down(mistral_super_t *s);
+static void mistral_super_start(mistral_super_t *s);
+static void mistral_super_exec(mistral_super_t *s, pid_t parent);
+static int mistral_super_wait(mistral_super_t *s);
+static void mistral_super_signals(mistral_super_t *s);
+static void mistral_super_reap(mistral_super_t *s);
+static void mistral_super_died(mistral_super_t *s, pid_t pid, int status);
+static uint64_t mistral_super_pause(mistral_super_t *s, int status,
+    int was_ready);
+static int mistral_super_nobody(mistral_super_t *s);
+static int mistral_super_workers(mistral_super_t *s);
+static int mistral_super_masters(mistral_super_t *s);
+static int mistral_super_alive(uint32_t pid);
+static void mistral_super_stop(mistral_super_t *s);
+
+
+int
+mistral_engine_supervise(mistral_engine_t *e)
+{
+    mistral_super_t  s;
+
+    memset(&s, 0, sizeof(s));
+
+    s.e = e;
+    s.shm = e->map.shm;
+
+    if (mistral_super_open(&s) != MST_OK) {
+        return MISTRAL_FAILED;
+    }
+
+    (void) dprintf(MST_FD_STATUS, "ok %d\n", (int) getpid());
+    (void) dup2(MST_FD_LOG, MST_FD_STATUS);
+
+    mistral_engine_log_init("supervisor", e->setup.name);
+
+    atomic_store(&s.shm->supervisor_pid, (uint32_t) getpid());
+
+    mistral_super_down(&s);
+
+    for ( ;; ) {
+        if (s.engine == 0 && mst_time_ns() >= s.start_ns) {
+            mistral_super_start(&s);
+        }
+
+        if (mistral_super_wait(&s) == MST_DONE) {
+            break;
+        }
+    }
+
+    mistral_super_stop(&s);
+
+    return MISTRAL_OK;
+}
+
+
+static int
+mistral_super_open(mistral_super_t *s)
+{
+    sigset_t  all;
+
+    (void) setsid();
+    (void) prctl(PR_SET_NAME, "mistral-super");
+
+    (void) sigfillset(&all);
+    (void) sigprocmask(SIG_SETMASK, &all, NULL);
+
+    /* never in the engine: its end tells the workers that we are gone */
+
+    (void) fcntl(MST_FD_ALIVE, F_SETFD, FD_CLOEXEC);
+    (void) fcntl(MST_FD_LOG, F_SETFL,
+                 fcntl(MST_FD_LOG, F_GETFL) | O_NONBLOCK);
+
+    s->exe = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+
+    if (s->exe == -1) {
+        s->exe = open(s->e->setup.program, O_PATH | O_CLOEXEC);
+    }
+
+    if (s->exe == -1) {
+        (void) dprintf(MST_FD_STATUS, "cannot open the program itself: %s",
+                       strerror(errno));
+        return MST_ERROR;
+    }
+
+    s->sfd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+
+    if (s->sfd == -1) {
+        (void) dprintf(MST_FD_STATUS, "signalfd() failed: %s",
+                       strerror(errno));
+        return MST_ERROR;
+    }
+
+    return MST_OK;
+}
+
+
+/* what was in work is void: in this order, see mst_shm.h */
+
+static void
+mistral_super_down(mistral_super_t *s)
+{
+    uint32_t  i;
+    uint64_t  one;
+
+    if (atomic_load(&s->shm->state) != MST_STATE_INIT) {
+        atomic_store(&s->shm->state, MST_STATE_DOWN);
+    }
+
+    atomic_store(&s->shm->engine_pid, 0);
+    (void) atomic_fetch_add(&s->shm->engine_epoch, 1);
+
+    one = 1;
+
+    for (i = 0; i < s->e->map.n_slots; i++) {
+        (void) !write(MST_FD_SLOT0 + (int) i, &one, sizeof(one));
+    }
+}
+
+
+static void
+mistral_super_start(mistral_super_t *s)
+{
+    pid_t  pid, self;
+
+    self = getpid();
+    s->started_ns = mst_time_ns();
+
+    pid = fork();
+
+    if (pid == 0) {
+        mistral_super_exec(s, self);
+    }
+
+    if (pid == -1) {
+        mst_log(&mistral_engine_log, MST_LOG_ALERT, "fork() failed: %s; the "
+                "next attempt is in 5 s", strerror(errno));
+        s->start_ns = s->started_ns + MISTRAL_SUPER_LONGEST;
+        return;
+    }
+
+    s->engine = pid;
+}
+
+
+static void
+mistral_super_exec(mistral_super_t *s, pid_t parent)
+{
+    char      epoch[32], super[32], *argv[5];
+    sigset_t  none;
+
+    /* not an orphan that computes for nobody, whenever we are killed */
+
+    (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+
+    if (getppid() != parent) {
+        _exit(MISTRAL_FAILED);
+    }
+
+    (void) snprintf(epoch, sizeof(epoch), "--epoch=%u",
+                    atomic_load(&s->shm->engine_epoch));
+    (void) snprintf(super, sizeof(super), "--supervisor=%d", (int) parent);
+
+    argv[0] = "mistral";
+    argv[1] = "engine";
+    argv[2] = epoch;
+    argv[3] = super;
+    argv[4] = NULL;
+
+    (void) sigemptyset(&none);
+    (void) sigprocmask(SIG_SETMASK, &none, NULL);
+
+    (void) syscall(SYS_execveat, s->exe, "", argv, environ, AT_EMPTY_PATH);
+
+    mst_log(&mistral_engine_log, MST_LOG_CRIT, "execveat() of the program "
+            "itself failed: %s", strerror(errno));
+
+    _exit(MISTRAL_FAILED);
+}
+
+
+/* MST_OK: something may have happened; MST_DONE: nginx is gone */
+
+static int
+mistral_super_wait(mistral_super_t *s)
+{
+    uint64_t       now, until;
+    struct pollfd  pf[2];
+
+    now = mst_time_ns();
+
+    if (s->look_ns == 0) {
+        s->look_ns = now + MST_S;
+    }
+
+    until = s->look_ns;
+
+    if (s->engine == 0 && s->start_ns < until) {
+        until = s->start_ns;
+    }
+
+    pf[0].fd = MST_FD_LIFE;
+    pf[0].events = 0;                          /* its end only */
+    pf[0].revents = 0;
+
+    pf[1].fd = s->sfd;
+    pf[1].events = POLLIN;
+    pf[1].revents = 0;
+
+    (void) poll(pf, 2, until > now
+                       ? (int) ((until - now + MST_MS - 1) / MST_MS) : 0);
+
+    if (pf[0].revents & (POLLHUP | POLLERR | POLLNVAL)) {
+        mistral_engine_log_last_words();
+        mst_log(&mistral_engine_log, MST_LOG_NOTICE,
+                "no nginx process needs this engine, leaving");
+        return MST_DONE;
+    }
+
+    mistral_super_signals(s);
+
+    if (mst_time_ns() < s->look_ns) {
+        return MST_OK;
+    }
+
+    s->look_ns = mst_time_ns() + MST_S;
+
+    if (mistral_super_nobody(s)) {
+        mistral_engine_log_last_words();
+        mst_log(&mistral_engine_log, MST_LOG_WARN, "no worker and no master "
+                "is left, but something holds the life pipe, leaving");
+        return MST_DONE;
+    }
+
+    return MST_OK;
+}
+
+
+static void
+mistral_super_signals(mistral_super_t *s)
+{
+    struct signalfd_siginfo  si;
+
+    while (read(s->sfd, &si, sizeof(si)) == sizeof(si)) {
+
+        if (si.ssi_signo == SIGTERM) {
+
+            /* to the whole group: its engine's death will be no crash */
+
+            s->term_ns = mst_time_ns();
+        }
+    }
+
+    mistral_super_reap(s);
+}
+
+
+static void
+mistral_super_reap(mistral_super_t *s)
+{
+    int    status;
+    pid_t  pid;
+
+    for ( ;; ) {
+        pid = waitpid(-1, &status, WNOHANG);
+
+        if (pid <= 0) {
+            return;
+        }
+
+        if (pid == s->engine) {
+            s->engine = 0;
+            mistral_super_died(s, pid, status);
+        }
+    }
+}
+
+
+static void
+mistral_super_died(mistral_super_t *s, pid_t pid, int status)
+{
+    int       was_ready;
+    char      when[48];
+    uint64_t  pause;
+
+    was_ready = atomic_load(&s->shm->state) == MST_STATE_READY;
+
+    mistral_super_down(s);
+    (void) atomic_fetch_add(&s->shm->restarts, 1);
+
+    pause = mistral_super_pause(s, status, was_ready);
+    s->start_ns = mst_time_ns() + pause;
+
+    if (pause == 0) {
+        (void) snprintf(when, sizeof(when), "at once");
+
+    } else {
+        (void) snprintf(when, sizeof(when), "in %llu ms",
+                        (unsigned long long) (pause / MST_MS));
+    }
+
+    if (WIFSIGNALED(status)) {
+        mst_log(&mistral_engine_log, MST_LOG_ALERT, "engine process %d exited "
+                "on signal %d, the next one starts %s", (int) pid,
+                WTERMSIG(status), when);
+
+    } else {
+        mst_log(&mistral_engine_log, MST_LOG_ERR, "engine process %d exited "
+                "with code %d, the next one starts %s", (int) pid,
+                WEXITSTATUS(status), when);
+    }
+}
+
+
+/* before the next engine starts */
+
+static uint64_t
+mistral_super_pause(mistral_super_t *s, int status, int was_ready)
+{
+    uint32_t  n;
+    uint64_t  now, pause;
+
+    now = mst_time_ns();
+
+    if (was_ready && now - s->started_ns >= MISTRAL_SUPER_GOOD) {
+        s->deaths = 0;
+    }
+
+    n = s->deaths++;
+
+    if ((WIFEXITED(status) && WEXITSTATUS(status) == MST_EXIT_REFUSED)
+        || (WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM
+            && s->term_ns != 0 && now - s->term_ns < MST_S))
+    {
+        return MISTRAL_SUPER_LONGEST;
+    }
+
+    if (n == 0) {
+        return 0;
+    }
+
+    pause = (n < 7) ? MISTRAL_SUPER_FIRST << (n - 1) : MISTRAL_SUPER_LONGEST;
+
+    return pause < MISTRAL_SUPER_LONGEST ? pause : MISTRAL_SUPER_LONGEST;
+}
+
+
+/*
+ * Second line behind the life pipe: a stray process that the master exec'd
+ * (os.execute of a script at a reload) may hold its other end for ever.  No
+ * worker is alive and no master that a slot ever named: nobody is left.
+ */
+
+static int
+mistral_super_nobody(mistral_super_t *s)
+{
+    int  seen;
+
+    seen = mistral_super_masters(s);
+
+    if (!seen || mistral_super_workers(s)) {
+        s->quiet = 0;
+        return 0;
+    }
+
+    return ++s->quiet >= 2;
+}
+
+
+static int
+mistral_super_workers(mistral_super_t *s)
+{
+    uint32_t     i;
+    mst_slot_t  *slot;
+
+    for (i = 0; i < MISTRAL_SUPER_MASTERS; i++) {
+        if (s->masters[i] != 0) {
+            return 1;
+        }
+    }
+
+    for (i = 0; i < s->e->map.n_slots; i++) {
+        slot = &s->e->map.slots[i];
+
+        if (mst_slot_state(slot) == MST_SLOT_USED
+            && mistral_super_alive(mst_slot_pid(slot)))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* brings the list up to date; 0: no slot has ever named one */
+
+static int
+mistral_super_masters(mistral_super_t *s)
+{
+    int       seen, hole;
+    uint32_t  i, k, pid;
+
+    for (k = 0; k < MISTRAL_SUPER_MASTERS; k++) {
+        if (s->masters[k] != 0 && !mistral_super_alive(s->masters[k])) {
+            s->masters[k] = 0;
+        }
+    }
+
+    seen = 0;
+
+    for (i = 0; i < s->e->map.n_slots; i++) {
+        pid = atomic_load(&s->e->map.slots[i].master);
+
+        if (pid == 0) {
+            continue;
+        }
+
+        seen = 1;
+        hole = -1;
+
+        for (k = 0; k < MISTRAL_SUPER_MASTERS && s->masters[k] != pid; k++) {
+            hole = (s->masters[k] == 0) ? (int) k : hole;
+        }
+
+        if (k == MISTRAL_SUPER_MASTERS && hole != -1
+            && mistral_super_alive(pid))
+        {
+            s->masters[hole] = pid;
+        }
+    }
+
+    return seen;
+}
+
+
+static int
+mistral_super_alive(uint32_t pid)
+{
+    /* EPERM: alive, and another user's */
+
+    return kill((pid_t) pid, 0) == 0 || errno != ESRCH;
+}
+
+
+static void
+mistral_super_stop(mistral_super_t *s)
+{
+    uint64_t       until;
+    struct pollfd  pf;
+
+    if (s->engine != 0) {
+        (void) kill(s->engine, SIGTERM);
+        until = mst_time_ns() + MISTRAL_SUPER_TERM;
+
+        while (waitpid(s->engine, NULL, WNOHANG) == 0) {
+
+            if (mst_time_ns() >= until) {
+                (void) kill(s->engine, SIGKILL);
+                (void) waitpid(s->engine, NULL, 0);
+                break;
+            }
+
+            pf.fd = s->sfd;                    /* SIGCHLD, or a look soon */
+            pf.events = POLLIN;
+            (void) poll(&pf, 1, 5);
+        }
+    }
+
+    atomic_store(&s->shm->state, MST_STATE_DOWN);
+    atomic_store(&s->shm->engine_pid, 0);
+    atomic_store(&s->shm->supervisor_pid, 0);
+}
