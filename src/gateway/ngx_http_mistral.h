@@ -8,7 +8,10 @@
  *   spawn.c     runs the program: probe, start
  *   link.c      a worker's side: slot, rings, wake-ups, calls in flight
  *   log.c       the engine's log lines to the error log
- *   request.c   content handler: body to call
+ *   request.c   content handler: checks and body
+ *   prompt.c    messages or text to token ids
+ *   submit.c    queue places, SUBMIT
+ *   output.c    what is sent, gathered and bounded
  *   response.c  records of a call to SSE or JSON
  *   error.c     refusals in the OpenAI form
  *   status.c    mistral_health, mistral_status, /models

@@ -1,10 +1,11 @@
 
 /*
  * One request on its way through a worker: what request.c, prompt.c,
- * response.c, output.c, error.c, status.c and variables.c share.
+ * submit.c, response.c, output.c, error.c, status.c and variables.c share.
  *
- *   request.c   checks, body, model, queue places, SUBMIT
+ *   request.c   checks, body, model; the context's life
  *   prompt.c    messages or text to ids, in slices; /tokenize, /detokenize
+ *   submit.c    lengths, queue places, SUBMIT, time limits
  *   response.c  records of the calls to text, chunks and the end
  *   output.c    what is sent: gathered, bounded, watched
  *
@@ -100,15 +101,21 @@ struct ngx_http_mistral_ctx_s {
 
 
 /* request.c */
-void ngx_http_mistral_submit(ngx_http_mistral_ctx_t *ctx);
 
-void ngx_http_mistral_keep_waiting(ngx_http_mistral_ctx_t *ctx);
+/* NGX_OK: the engine is ready, or not needed; NGX_DECLINED: ctx->error */
+ngx_int_t ngx_http_mistral_check_state(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_model_t *m);
 
 /* no status is sent by it: calls, timer and encoder end */
 void ngx_http_mistral_release(ngx_http_mistral_ctx_t *ctx);
 
 /* the context, after an internal redirect too; NULL: there is none */
 ngx_http_mistral_ctx_t *ngx_http_mistral_get_ctx(ngx_http_request_t *r);
+
+/* submit.c */
+void ngx_http_mistral_submit(ngx_http_mistral_ctx_t *ctx);
+void ngx_http_mistral_keep_waiting(ngx_http_mistral_ctx_t *ctx);
+void ngx_http_mistral_timeout(ngx_event_t *ev);
 
 /* prompt.c */
 void ngx_http_mistral_prompt(ngx_http_mistral_ctx_t *ctx);

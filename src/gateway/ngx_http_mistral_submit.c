@@ -1,0 +1,293 @@
+
+/*
+ * A prompt that is ids to a request in flight: lengths, queue places, SUBMIT,
+ * and the time that it may take.  Workers only.
+ */
+
+#include "gateway/ngx_http_mistral_request.h"
+
+#include "base/mst_time.h"
+
+
+/* an engine that lives and yet sends nothing to a request for so long */
+#define NGX_HTTP_MISTRAL_SILENCE  600000       /* ms */
+
+
+static ngx_int_t ngx_http_mistral_check_length(ngx_http_mistral_ctx_t *ctx);
+static ngx_int_t ngx_http_mistral_stop_ids(ngx_http_mistral_ctx_t *ctx);
+static ngx_int_t ngx_http_mistral_place(ngx_http_mistral_ctx_t *ctx);
+static ngx_int_t ngx_http_mistral_send(ngx_http_mistral_ctx_t *ctx);
+static void ngx_http_mistral_timed_out(ngx_http_mistral_ctx_t *ctx);
+
+
+/* the prompt's ids are known: ctx->ids */
+
+void
+ngx_http_mistral_submit(ngx_http_mistral_ctx_t *ctx)
+{
+    ngx_int_t                     rc;
+    ngx_http_mistral_loc_conf_t  *mlcf;
+
+    mlcf = ngx_http_get_module_loc_conf(ctx->request, ngx_http_mistral_module);
+
+    rc = ngx_http_mistral_check_length(ctx);
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_mistral_stop_ids(ctx);
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_mistral_choices_init(ctx);
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_mistral_check_state(ctx, ctx->model);
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_mistral_place(ctx);
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_mistral_send(ctx);
+    }
+
+    if (rc == NGX_OK) {
+        ngx_add_timer(&ctx->timer, mlcf->queue_timeout + 1000);
+        rc = ngx_http_mistral_watch(ctx);
+    }
+
+    if (rc == NGX_DECLINED) {
+        ngx_http_mistral_fail(ctx);
+
+    } else if (rc != NGX_OK) {
+        ngx_http_mistral_fail_internal(ctx);
+    }
+
+    /* otherwise the records come: the link calls, or the timer does */
+}
+
+
+static ngx_int_t
+ngx_http_mistral_check_length(ngx_http_mistral_ctx_t *ctx)
+{
+    if (ctx->n_ids == 0) {
+        (void) mst_api_error_set(&ctx->error, NGX_HTTP_BAD_REQUEST,
+                                 "invalid_value", "prompt",
+                                 "The prompt is empty.");
+        return NGX_DECLINED;
+    }
+
+    if (mst_request_limits(ctx->body, ctx->n_ids, ctx->model->context,
+                           &ctx->error)
+        != MST_OK)
+    {
+        return NGX_DECLINED;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_stop_ids(ngx_http_mistral_ctx_t *ctx)
+{
+    size_t                       n;
+    mst_request_t               *body;
+    const mst_tokenizer_info_t  *info;
+
+    body = ctx->body;
+    info = mst_tokenizer_info(ctx->model->tokenizer);
+    n = (body->params.flags & MST_PARAMS_IGNORE_EOS) ? 0 : info->n_stop;
+
+    if (n + body->n_stop_ids > MST_MAX_STOP_IDS) {
+        (void) mst_api_error_set(&ctx->error, NGX_HTTP_BAD_REQUEST,
+                                 "invalid_value", "stop_token_ids",
+                                 "stop_token_ids may have at most %d entries "
+                                 "for this model.",
+                                 (int) (MST_MAX_STOP_IDS - n));
+        return NGX_DECLINED;
+    }
+
+    ngx_memcpy(ctx->stop_ids, info->stop_ids, n * sizeof(uint32_t));
+
+    if (body->n_stop_ids) {
+        ngx_memcpy(ctx->stop_ids + n, body->stop_ids,
+                   body->n_stop_ids * sizeof(uint32_t));
+    }
+
+    ctx->n_stop_ids = (uint32_t) (n + body->n_stop_ids);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_place(ngx_http_mistral_ctx_t *ctx)
+{
+    uint32_t                      i;
+    ngx_int_t                     rc;
+    ngx_http_mistral_loc_conf_t  *mlcf;
+
+    mlcf = ngx_http_get_module_loc_conf(ctx->request, ngx_http_mistral_module);
+    rc = NGX_OK;
+
+    for (i = 0; i < ctx->n_choices && rc == NGX_OK; i++) {
+        rc = ngx_http_mistral_link_place(&ctx->choices[i].call,
+                                         (uint32_t) ctx->n_ids, mlcf->queue);
+    }
+
+    if (rc == NGX_OK) {
+        return NGX_OK;
+    }
+
+    if (rc != NGX_BUSY) {
+        ctx->shed = ngx_http_mistral_unavailable(NGX_HTTP_MISTRAL_DOWN,
+                                                 &ctx->error);
+        return NGX_DECLINED;
+    }
+
+    ctx->shed = "queue_full";
+    (void) mst_api_error_set(&ctx->error, NGX_HTTP_SERVICE_UNAVAILABLE,
+                             "queue_full", "",
+                             "Too many requests are waiting, try again soon.");
+
+    ngx_log_error(NGX_LOG_WARN, ctx->request->connection->log, 0,
+                  "mistral: request \"%V\" refused: queue of model \"%V\" is "
+                  "full, see \"mistral_queue %ui\" and \"max_batch\"",
+                  &ctx->id, &ctx->model->name, mlcf->queue);
+
+    return NGX_DECLINED;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_send(ngx_http_mistral_ctx_t *ctx)
+{
+    uint32_t                      i;
+    ngx_int_t                     rc;
+    mst_rec_submit_t              s;
+    ngx_http_mistral_loc_conf_t  *mlcf;
+
+    mlcf = ngx_http_get_module_loc_conf(ctx->request, ngx_http_mistral_module);
+
+    ngx_memzero(&s, sizeof(mst_rec_submit_t));
+
+    s.params = ctx->body->params;
+    s.deadline_ns = mst_time_ns() + mlcf->queue_timeout * MST_MS;
+    s.no_wait = mlcf->queue == 0;
+    s.n_prompt = (uint32_t) ctx->n_ids;
+    s.n_stop = ctx->n_stop_ids;
+    s.n_bias = (uint32_t) ctx->body->n_bias;
+
+    if (ctx->body->logprobs) {
+        s.params.flags |= MST_PARAMS_LOGPROBS;
+    }
+
+    if (!ctx->body->has_seed) {
+        s.params.seed = ctx->seed;
+    }
+
+    rc = NGX_OK;
+
+    for (i = 0; i < ctx->n_choices && rc == NGX_OK; i++) {
+        rc = ngx_http_mistral_link_submit(&ctx->choices[i].call, &s, ctx->ids,
+                                          ctx->stop_ids, ctx->body->bias);
+        s.params.seed++;
+    }
+
+    /* the engine has its copy; long prompts should not wait in our memory */
+
+    mst_encode_destroy(ctx->encode);
+    ctx->encode = NULL;
+    ctx->ids = NULL;
+    mst_prompt_fini(&ctx->prompt);
+
+    if (rc == NGX_OK) {
+        return NGX_OK;
+    }
+
+    if (rc != NGX_BUSY) {
+        ctx->shed = ngx_http_mistral_unavailable(NGX_HTTP_MISTRAL_DOWN,
+                                                 &ctx->error);
+        return NGX_DECLINED;
+    }
+
+    ctx->shed = "queue_full";
+    (void) mst_api_error_set(&ctx->error, NGX_HTTP_SERVICE_UNAVAILABLE,
+                             "queue_full", "",
+                             "Too many requests are being handed over, try "
+                             "again soon.");
+
+    ngx_log_error(NGX_LOG_WARN, ctx->request->connection->log, 0,
+                  "mistral: request \"%V\" refused: this worker's ring to "
+                  "the engine of model \"%V\" is full",
+                  &ctx->id, &ctx->model->name);
+
+    return NGX_DECLINED;
+}
+
+
+/* each record starts the time anew: the engine is alive and means us */
+
+void
+ngx_http_mistral_keep_waiting(ngx_http_mistral_ctx_t *ctx)
+{
+    if (ctx->n_done == ctx->n_choices) {
+        if (ctx->timer.timer_set) {
+            ngx_del_timer(&ctx->timer);
+        }
+
+        return;
+    }
+
+    ngx_add_timer(&ctx->timer, NGX_HTTP_MISTRAL_SILENCE);
+}
+
+
+/*
+ * Before ADMIT the engine itself refuses at the deadline; this is for an
+ * engine that is in a long step just then.
+ */
+
+void
+ngx_http_mistral_timeout(ngx_event_t *ev)
+{
+    ngx_connection_t        *c;
+    ngx_http_mistral_ctx_t  *ctx;
+
+    ctx = ev->data;
+    c = ctx->request->connection;
+
+    ngx_http_set_log_request(c->log, ctx->request);
+
+    ngx_http_mistral_timed_out(ctx);
+    ngx_http_mistral_fail(ctx);
+    ngx_http_run_posted_requests(c);
+}
+
+
+static void
+ngx_http_mistral_timed_out(ngx_http_mistral_ctx_t *ctx)
+{
+    if (ctx->admitted) {
+        ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log,
+                      NGX_ETIMEDOUT, "mistral: request \"%V\": engine of "
+                      "model \"%V\" is silent", &ctx->id, &ctx->model->name);
+
+        ctx->shed = ngx_http_mistral_unavailable(NGX_HTTP_MISTRAL_DOWN,
+                                                 &ctx->error);
+        return;
+    }
+
+    ctx->shed = "deadline";
+    (void) mst_api_error_set(&ctx->error, NGX_HTTP_SERVICE_UNAVAILABLE,
+                             "deadline", "",
+                             "The request waited too long for its start, try "
+                             "again soon.");
+
+    ngx_log_error(NGX_LOG_WARN, ctx->request->connection->log, 0,
+                  "mistral: request \"%V\" refused: waited too long for model "
+                  "\"%V\", see \"mistral_queue ... timeout=\"",
+                  &ctx->id, &ctx->model->name);
+}
