@@ -16,9 +16,16 @@ ng() {
     "$nginx" -p "$demo/" -c "$demo/nginx.conf" -e "$demo/logs/error.log" "$@"
 }
 
-# every process that has a file of this demo open or runs its program
+# nginx, or one of the supervisors that it ever started here, which go last
+
 left() {
-    pgrep -f "$build/mistral engine" >/dev/null || running
+    running && return 0
+    for pid in $(sed -n 's/.*start supervisor .*: ok \([0-9]*\)$/\1/p' \
+                 "$demo/logs/error.log" 2>/dev/null)
+    do
+        [ "$(ps -o comm= -p "$pid" 2>/dev/null)" != mistral ] || return 0
+    done
+    return 1
 }
 
 stop() {
@@ -27,7 +34,7 @@ stop() {
     while left; do
         i=$((i + 1))
         [ $i -lt 150 ] || { echo "still there after 15 s:" >&2
-                            pgrep -af "$build/" >&2; exit 1; }
+                            ps ax | grep "[m]istral engine" >&2; exit 1; }
         [ $i -ne 80 ] || ! running || ng -s stop 2>/dev/null || true
         sleep 0.1
     done
@@ -54,6 +61,7 @@ start() {
         ng -t -q && ng -s reload
         echo "nginx reloaded"
     else
+        : > "$demo/logs/error.log"
         ng
     fi
 
