@@ -273,8 +273,8 @@ ngx_http_mistral_engine_create(ngx_cycle_t *cycle,
 
     mst_shm_sizes(m->context, &req_size, &rsp_size);
 
-    if (mst_shm_create(&e->map, &e->memfd, m->setup, m->hash, n_slots,
-                       req_size, rsp_size, &err)
+    if (mst_shm_create(&e->map, &e->memfd, m->setup, n_slots, req_size,
+                       rsp_size, &err)
         != MST_OK)
     {
         ngx_log_error(NGX_LOG_ALERT, cycle->log, 0,
@@ -283,6 +283,8 @@ ngx_http_mistral_engine_create(ngx_cycle_t *cycle,
         ngx_http_mistral_engine_free(e);
         return NULL;
     }
+
+    e->map.shm->hash = m->hash;
 
     if (ngx_http_mistral_engine_open(e, cycle->log) != NGX_OK) {
         ngx_http_mistral_engine_free(e);

@@ -44,7 +44,7 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "atomics shared by processes");
 
 static int mst_shm_total(uint32_t n_slots, uint32_t req_size,
     uint32_t rsp_size, size_t *total, mst_err_t *err);
-static int mst_shm_fill(int fd, const mst_setup_t *setup, uint64_t hash,
+static int mst_shm_fill(int fd, const mst_setup_t *setup,
     const mst_map_t *sizes, mst_map_t *m, mst_err_t *err);
 static int mst_shm_check(int fd, mst_shm_t *head, mst_err_t *err);
 static int mst_shm_map(mst_map_t *m, int fd, mst_err_t *err);
@@ -84,8 +84,7 @@ mst_shm_sizes(uint32_t context, uint32_t *req_size, uint32_t *rsp_size)
 
 int
 mst_shm_create(mst_map_t *m, int *fd, const mst_setup_t *setup,
-    uint64_t hash, uint32_t n_slots, uint32_t req_size, uint32_t rsp_size,
-    mst_err_t *err)
+    uint32_t n_slots, uint32_t req_size, uint32_t rsp_size, mst_err_t *err)
 {
     int        rc;
     mst_map_t  sizes;
@@ -113,7 +112,7 @@ mst_shm_create(mst_map_t *m, int *fd, const mst_setup_t *setup,
         return mst_err_errno(err, errno, "memfd_create() failed");
     }
 
-    if (mst_shm_fill(*fd, setup, hash, &sizes, m, err) != MST_OK) {
+    if (mst_shm_fill(*fd, setup, &sizes, m, err) != MST_OK) {
         (void) close(*fd);
         *fd = -1;
         return MST_ERROR;
@@ -124,8 +123,8 @@ mst_shm_create(mst_map_t *m, int *fd, const mst_setup_t *setup,
 
 
 static int
-mst_shm_fill(int fd, const mst_setup_t *setup, uint64_t hash,
-    const mst_map_t *sizes, mst_map_t *m, mst_err_t *err)
+mst_shm_fill(int fd, const mst_setup_t *setup, const mst_map_t *sizes,
+    mst_map_t *m, mst_err_t *err)
 {
     mst_shm_t  *shm;
 
@@ -148,7 +147,6 @@ mst_shm_fill(int fd, const mst_setup_t *setup, uint64_t hash,
 
     shm->layout = mst_shm_layout();
     shm->size = sizes->size;
-    shm->hash = hash;
     shm->n_slots = sizes->n_slots;
     shm->req_size = sizes->req_size;
     shm->rsp_size = sizes->rsp_size;

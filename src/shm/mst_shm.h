@@ -60,9 +60,10 @@ typedef enum {                     /* mst_shm_t.state, written by supervisor
  *   mistral engine
  *       The start.  Descriptors have the numbers below, all of them are
  *       open, everything above is closed by the program.  What it is to do
- *       stands in the segment's mst_setup_t.  Answer on MST_FD_STATUS, then end of file there: "ok <pid of the
- *       supervisor>\n" and exit 0, or one sentence and another exit status.
- *       The child that the caller spawned ends at once in either case.
+ *       stands in the segment's mst_setup_t.  Answer on MST_FD_STATUS, then
+ *       end of file there: "ok <pid of the supervisor>\n" and exit 0, or one
+ *       sentence and another exit status.  The child that the caller spawned
+ *       ends at once in either case.
  *
  * Lines on MST_FD_LOG: "<N>text\n", N a severity as syslog has it (0 emerg
  * .. 7 debug: mst_log_level_t - 1), never longer than PIPE_BUF; a line
@@ -194,10 +195,10 @@ typedef struct {
 void mst_shm_sizes(uint32_t context, uint32_t *req_size, uint32_t *rsp_size);
 
 /* creates, sizes, fills the head and seals (SHRINK|GROW|SEAL); *fd is the
-   caller's to close, close-on-exec is set */
+   caller's to close, close-on-exec is set.  The hash is the caller's to
+   write. */
 int mst_shm_create(mst_map_t *m, int *fd, const mst_setup_t *setup,
-    uint64_t hash, uint32_t n_slots, uint32_t req_size, uint32_t rsp_size,
-    mst_err_t *err);
+    uint32_t n_slots, uint32_t req_size, uint32_t rsp_size, mst_err_t *err);
 
 /* maps an inherited segment; magic, layout, sizes and seals are checked.
    The caller compares m->shm->hash with the one it expects */

@@ -58,7 +58,7 @@ world_init(world_t *w)
 
     memset(&setup, 0, sizeof(setup));
 
-    assert_int_equal(mst_shm_create(&w->m, &w->fd, &setup, 1, 4, 65536, 4096,
+    assert_int_equal(mst_shm_create(&w->m, &w->fd, &setup, 4, 65536, 4096,
                                     &err), MST_OK);
 
     assert_int_equal(mst_slot_claim(&w->m, 100), 0);
@@ -667,7 +667,7 @@ test_random_kills(void **state)
 
     memset(&setup, 0, sizeof(setup));
     m = &world.m;
-    assert_int_equal(mst_shm_create(m, &fd, &setup, 1, 8, 65536, 4096, &err),
+    assert_int_equal(mst_shm_create(m, &fd, &setup, 8, 65536, 4096, &err),
                      MST_OK);
     world.fd = fd;
 

@@ -33,7 +33,7 @@ create(mst_map_t *m, mst_err_t *err)
 
     memset(err, 0, sizeof(mst_err_t));
 
-    assert_int_equal(mst_shm_create(m, &fd, &setup, 0x1234, 8, 65536, 4096,
+    assert_int_equal(mst_shm_create(m, &fd, &setup, 8, 65536, 4096,
                                     err), MST_OK);
     return fd;
 }
@@ -79,6 +79,8 @@ test_create(void **state)
     assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
     assert_int_equal(ftruncate(fd, 0), -1);
     assert_int_equal(ftruncate(fd, 1 << 30), -1);
+
+    a.shm->hash = 0x1234;
 
     assert_int_equal(mst_shm_attach(&b, fd, &err), MST_OK);
     assert_ptr_not_equal(a.shm, b.shm);
@@ -237,7 +239,7 @@ test_create_refused(void **state)
     for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         memset(&err, 0, sizeof(err));
         fd = -1;
-        assert_int_equal(mst_shm_create(&m, &fd, &setup, 1, bad[i][0],
+        assert_int_equal(mst_shm_create(&m, &fd, &setup, bad[i][0],
                                         bad[i][1], bad[i][2], &err),
                          MST_ERROR);
         assert_true(err.text[0] != '\0');

@@ -29,7 +29,7 @@ create(mst_map_t *m)
 
     memset(&setup, 0, sizeof(setup));
 
-    assert_int_equal(mst_shm_create(m, &fd, &setup, 1, N_SLOTS, 4096, 4096,
+    assert_int_equal(mst_shm_create(m, &fd, &setup, N_SLOTS, 4096, 4096,
                                     &err), MST_OK);
     return fd;
 }

@@ -148,7 +148,7 @@ world_init(world_t *w, const mst_null_conf_t *null, uint32_t max_batch)
     w->log.data = w;
     w->log.level = MST_LOG_DEBUG;
 
-    assert_int_equal(mst_shm_create(&w->map, &w->memfd, &setup, 1, N_SLOTS,
+    assert_int_equal(mst_shm_create(&w->map, &w->memfd, &setup, N_SLOTS,
                                     RING, RING, &err), MST_OK);
     assert_int_equal(pipe(w->life), 0);
 
