@@ -256,6 +256,18 @@ mst_cpu_avx512_q8_block(const uint8_t *tile, const int8_t *q,
         low[c] = _mm512_set1_epi32(-128 * s[c].low);
     }
 
+    if (n == 1) {
+        __m512i  middle;
+
+        middle = _mm512_setzero_si512();
+        mst_cpu_avx512_plane(w, q, high, 1);
+        mst_cpu_avx512_plane(w, q + 32, &middle, 1);
+        mst_cpu_avx512_plane(w, q + 64, low, 1);
+        high[0] = _mm512_add_epi32(_mm512_slli_epi32(high[0], 7), middle);
+
+        return;
+    }
+
     mst_cpu_avx512_plane(w, q, high, n);
     mst_cpu_avx512_shift(high, n);
     mst_cpu_avx512_plane(w, q + 32, high, n);

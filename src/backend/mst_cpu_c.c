@@ -17,28 +17,59 @@ mst_cpu_c_supported(void)
 }
 
 
-/* acc[16] += 16 rows of four inputs each * four digits */
+/* The weights of a block as [row][input] of 16 bits, the digits as the two
+   upper ones together and the low ones: products of 16 bits, which compilers
+   know to add in pairs. */
 
 mst_vec_fn void
-mst_cpu_c_dot(const uint8_t *w, const int8_t *x, int32_t *acc)
+mst_cpu_c_spread(const uint8_t *from, int16_t (*w)[MST_CPU_BLOCK], int first,
+    int n, int shift, int mask)
 {
-    int  i;
+    int  i, k, r;
 
-    for (i = 0; i < 16; i++) {
-        acc[i] += w[4 * i] * x[0] + w[4 * i + 1] * x[1]
-                  + w[4 * i + 2] * x[2] + w[4 * i + 3] * x[3];
+    for (i = 0; i < n; i++) {
+        for (r = 0; r < 16; r++) {
+            for (k = 0; k < 4; k++) {
+                w[r][first + 4 * i + k] = (int16_t) ((from[64 * i + 4 * r + k]
+                                                      >> shift) & mask);
+            }
+        }
     }
 }
 
 
-mst_vec_fn void
-mst_cpu_c_nibbles(const uint8_t *t, uint8_t *w)
+mst_vec_fn int32_t
+mst_cpu_c_row(const int16_t *w, const int16_t *x)
 {
-    int  i;
+    int      k;
+    int32_t  sum;
 
-    for (i = 0; i < 256; i++) {
-        w[i] = t[i] & 15;
-        w[256 + i] = t[i] >> 4;
+    for (sum = 0, k = 0; k < MST_CPU_BLOCK; k++) {
+        sum += w[k] * x[k];
+    }
+
+    return sum;
+}
+
+
+/* sums of products with the upper digits (128 * high + middle) and with the
+   low ones */
+
+static void
+mst_cpu_c_block(int16_t (*w)[MST_CPU_BLOCK], const int8_t *q, int32_t *high,
+    int32_t *low)
+{
+    int      k, r;
+    int16_t  x[2][MST_CPU_BLOCK];
+
+    for (k = 0; k < MST_CPU_BLOCK; k++) {
+        x[0][k] = (int16_t) (q[k] * 128 + q[32 + k]);
+        x[1][k] = q[64 + k];
+    }
+
+    for (r = 0; r < 16; r++) {
+        high[r] = mst_cpu_c_row(w[r], x[0]);
+        low[r] = mst_cpu_c_row(w[r], x[1]);
     }
 }
 
@@ -47,11 +78,11 @@ static void
 mst_cpu_c_q4(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
     int offset)
 {
-    int                     i, p;
-    uint8_t                 w[512];
-    int32_t                 acc[16];
+    int                     i;
+    int16_t                 w[16][MST_CPU_BLOCK];
     uint32_t                b, c, n;
     mst_vec_t               d, m, o;
+    mst_ivec_t              high, low;
     const int8_t           *q;
     const uint8_t          *t;
     const mst_cpu_scale_t  *s;
@@ -64,7 +95,8 @@ mst_cpu_c_q4(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
 
     for (b = 0; b < n; b++) {
         t = tile + (size_t) b * (offset ? 256 : MST_CPU_Q4_1_SIZE);
-        mst_cpu_c_nibbles(t, w);
+        mst_cpu_c_spread(t, w, 0, 4, 0, 15);
+        mst_cpu_c_spread(t, w, 16, 4, 4, 15);
 
         if (offset) {
             d = mst_vec_load_f16((const uint16_t *) (tile + 256 * (size_t) n)
@@ -75,30 +107,19 @@ mst_cpu_c_q4(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
         }
 
         for (c = 0; c < x->cols; c++, q += MST_CPU_DIGITS, s++) {
-            memset(acc, 0, sizeof(acc));
-
-            for (p = 0; p < 3; p++) {
-                for (i = 0; i < 16; i++) {
-                    acc[i] *= 128;
-                }
-
-                for (i = 0; i < 8; i++) {
-                    mst_cpu_c_dot(w + 64 * i, q + 32 * p + 4 * i, acc);
-                }
-            }
-
+            mst_cpu_c_block(w, q, high.i, low.i);
             o = mst_vec_load(y + 16 * c);
 
-            if (offset) {
-                for (i = 0; i < 16; i++) {
-                    acc[i] -= offset * (128 * s->high + s->low);
-                }
-
-            } else {
+            if (!offset) {
                 o = mst_vec_fma(m, mst_vec_set(s->s), o);
             }
 
-            o = mst_vec_fma(mst_ivec_float(*(mst_ivec_t *) acc),
+            for (i = 0; i < 16; i++) {
+                high.i[i] = 128 * (high.i[i] - offset * s->high) + low.i[i]
+                            - offset * s->low;
+            }
+
+            o = mst_vec_fma(mst_ivec_float(high),
                             mst_vec_mul(d, mst_vec_set(s->d)), o);
             mst_vec_store(y + 16 * c, o);
         }
@@ -124,11 +145,11 @@ static void
 mst_cpu_c_q8_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
     int                     i;
-    int32_t                 high[16], low[16];
+    int16_t                 w[16][MST_CPU_BLOCK];
     uint32_t                b, c, n;
     mst_vec_t               d, f, o;
+    mst_ivec_t              high, low;
     const int8_t           *q;
-    const uint8_t          *w;
     const mst_cpu_scale_t  *s;
 
     n = x->width / MST_CPU_BLOCK;
@@ -137,30 +158,20 @@ mst_cpu_c_q8_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
     memset(y, 0, x->cols * 16 * sizeof(float));
 
     for (b = 0; b < n; b++) {
-        w = tile + 512 * (size_t) b;
+        mst_cpu_c_spread(tile + 512 * (size_t) b, w, 0, 8, 0, 255);
         d = mst_vec_load_f16((const uint16_t *) (tile + 512 * (size_t) n)
                              + 16 * b);
 
         for (c = 0; c < x->cols; c++, q += MST_CPU_DIGITS, s++) {
-            memset(high, 0, sizeof(high));
-
-            for (i = 0; i < 8; i++) {
-                mst_cpu_c_dot(w + 64 * i, q + 4 * i, high);
-            }
+            mst_cpu_c_block(w, q, high.i, low.i);
 
             for (i = 0; i < 16; i++) {
-                high[i] = 128 * (high[i] - s->high);
-                low[i] = -128 * s->low;
+                high.i[i] -= 128 * s->high;
+                low.i[i] -= 128 * s->low;
             }
 
-            for (i = 0; i < 8; i++) {
-                mst_cpu_c_dot(w + 64 * i, q + 32 + 4 * i, high);
-                mst_cpu_c_dot(w + 64 * i, q + 64 + 4 * i, low);
-            }
-
-            f = mst_vec_fma(mst_ivec_float(*(mst_ivec_t *) high),
-                            mst_vec_set(128),
-                            mst_ivec_float(*(mst_ivec_t *) low));
+            f = mst_vec_fma(mst_ivec_float(high), mst_vec_set(128),
+                            mst_ivec_float(low));
             o = mst_vec_load(y + 16 * c);
             o = mst_vec_fma(f, mst_vec_mul(d, mst_vec_set(s->d)), o);
             mst_vec_store(y + 16 * c, o);

@@ -18,7 +18,8 @@
 #include "base/mst_mem.h"
 #include "backend/mst_cpu_pool.h"
 
-#define MST_CPU_POOL_SPINS  3000   /* of about 30 ns */
+#define MST_CPU_POOL_SPINS      3000   /* of about 30 ns */
+#define MST_CPU_POOL_SPINS_LOW  50
 
 
 typedef struct {
@@ -33,7 +34,10 @@ struct mst_cpu_pool_s {
     _Alignas(64) uint32_t   arrived;   /* threads at this barrier */
     _Alignas(64) uint32_t   n;
     uint32_t                n_started; /* pthreads, to be joined */
-    uint32_t                spins;     /* before a thread sleeps */
+    uint32_t                spins;     /* before a thread sleeps for lack of
+                                          work */
+    uint32_t                patience;  /* the same at a barrier; all threads
+                                          write, any value will do */
     uint32_t                stop;      /* read after run has changed */
     mst_cpu_pool_pt         fn;
     void                   *data;
@@ -59,9 +63,9 @@ mst_cpu_pool_pause(void)
 }
 
 
-/* returns when the value is no longer "old" */
+/* returns when the value is no longer "old"; nonzero: without sleep */
 
-static void
+static int
 mst_cpu_pool_await(mst_cpu_event_t *e, uint32_t old, uint32_t spins)
 {
     uint32_t  i;
@@ -70,7 +74,7 @@ mst_cpu_pool_await(mst_cpu_event_t *e, uint32_t old, uint32_t spins)
 
         /* partner: the addition in mst_cpu_pool_signal() */
         if (__atomic_load_n(&e->value, __ATOMIC_ACQUIRE) != old) {
-            return;
+            return 1;
         }
 
         mst_cpu_pool_pause();
@@ -87,6 +91,8 @@ mst_cpu_pool_await(mst_cpu_event_t *e, uint32_t old, uint32_t spins)
     }
 
     (void) __atomic_sub_fetch(&e->sleepers, 1, __ATOMIC_SEQ_CST);
+
+    return 0;
 }
 
 
@@ -99,6 +105,30 @@ mst_cpu_pool_signal(mst_cpu_event_t *e)
         (void) syscall(SYS_futex, &e->value, FUTEX_WAKE_PRIVATE, INT_MAX,
                        NULL, NULL, 0);
     }
+}
+
+
+/* half the patience after a wait that was too long for it, twice after one
+   that was not */
+
+static void
+mst_cpu_pool_meet(mst_cpu_pool_t *p, uint32_t old)
+{
+    uint32_t  n;
+
+    n = __atomic_load_n(&p->patience, __ATOMIC_RELAXED);
+
+    if (!mst_cpu_pool_await(&p->passed, old, n)) {
+        n = n / 2 > MST_CPU_POOL_SPINS_LOW ? n / 2 : MST_CPU_POOL_SPINS_LOW;
+
+    } else if (n < p->spins) {
+        n *= 2;
+
+    } else {
+        return;
+    }
+
+    __atomic_store_n(&p->patience, n, __ATOMIC_RELAXED);
 }
 
 
@@ -116,7 +146,7 @@ mst_cpu_pool_barrier(mst_cpu_pool_t *p)
 
     /* partner: the same addition of the other threads */
     if (__atomic_add_fetch(&p->arrived, 1, __ATOMIC_ACQ_REL) < p->n) {
-        mst_cpu_pool_await(&p->passed, old, p->spins);
+        mst_cpu_pool_meet(p, old);
         return;
     }
 
@@ -155,7 +185,7 @@ mst_cpu_pool_thread(void *data)
     __atomic_store_n(&start->taken, 1, __ATOMIC_RELEASE);
 
     for (seen = 0; /* void */ ; seen++) {
-        mst_cpu_pool_await(&p->run, seen, p->spins);
+        (void) mst_cpu_pool_await(&p->run, seen, p->spins);
 
         if (p->stop) {
             return NULL;
@@ -257,7 +287,9 @@ mst_cpu_pool_create(uint32_t n, mst_err_t *err)
 
     /* who spins on a core that the awaited thread needs only delays it */
 
-    p->spins = n <= mst_cpu_pool_cores() ? MST_CPU_POOL_SPINS : 20;
+    p->spins = n <= mst_cpu_pool_cores() ? MST_CPU_POOL_SPINS
+                                         : MST_CPU_POOL_SPINS_LOW;
+    p->patience = p->spins;
 
     if (mst_cpu_pool_start(p, err) != MST_OK) {
         mst_cpu_pool_destroy(p);

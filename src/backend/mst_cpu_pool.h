@@ -5,7 +5,10 @@
  *
  * A waiting thread spins for about 0.1 ms, which covers the gap between two
  * steps of a busy engine, then sleeps on a futex: an idle engine costs no
- * CPU.  The thread that calls mst_cpu_pool_run() is thread 0.
+ * CPU.  Where others use the same cores and waits are long, barriers spin
+ * less and less, which leaves the core to whoever is waited for.
+ *
+ * The thread that calls mst_cpu_pool_run() is thread 0.
  */
 
 #ifndef MST_CPU_POOL_H
