@@ -99,14 +99,17 @@ mst_cpu_avx2_plane8(const __m256i *w, const __m256i *sign, const int8_t *q)
 /* eight rows of one block for all columns; o[column][16] */
 
 mst_vec_fn void
-mst_cpu_avx2_q4_half(const uint8_t *t, const int8_t *q,
-    const mst_cpu_scale_t *s, float *o, __m256 d, __m256 m, const int offset,
-    uint32_t n)
+mst_cpu_avx2_q4_half(const uint8_t *t, const mst_cpu_panel_t *x, float *o,
+    __m256 d, __m256 m, const int offset)
 {
-    __m256    y;
-    __m256i   acc, mask, v, w[8];
-    uint32_t  c;
+    __m256                  y;
+    __m256i                 acc, mask, v, w[8];
+    uint32_t                c;
+    const int8_t           *q;
+    const mst_cpu_scale_t  *s;
 
+    q = x->q;
+    s = x->s;
     mask = _mm256_set1_epi8(15);
 
     mst_unroll
@@ -116,7 +119,7 @@ mst_cpu_avx2_q4_half(const uint8_t *t, const int8_t *q,
         w[4 + i] = _mm256_and_si256(_mm256_srli_epi16(v, 4), mask);
     }
 
-    for (c = 0; c < n; c++, q += MST_CPU_DIGITS, s++, o += 16) {
+    for (c = 0; c < x->cols; c++, q += MST_CPU_DIGITS, s++, o += 16) {
         acc = _mm256_slli_epi32(mst_cpu_avx2_plane4(w, q), 7);
         acc = _mm256_add_epi32(acc, mst_cpu_avx2_plane4(w, q + 32));
         acc = _mm256_slli_epi32(acc, 7);
@@ -142,14 +145,12 @@ mst_vec_fn void
 mst_cpu_avx2_q4(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
     const int offset)
 {
-    uint32_t                b, n;
-    mst_vec_t               d, m;
-    const int8_t           *q;
-    const uint8_t          *ds;
-    const mst_cpu_scale_t  *s;
+    uint32_t          b, n;
+    mst_vec_t         d, m;
+    const uint8_t    *ds;
+    mst_cpu_panel_t   block;
 
-    q = x->q;
-    s = x->s;
+    block = *x;
     n = x->width / MST_CPU_BLOCK;
     ds = tile + 256 * (size_t) n;
     memset(y, 0, x->cols * 16 * sizeof(float));
@@ -170,24 +171,28 @@ mst_cpu_avx2_q4(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
             m = mst_vec_load_f16((const uint16_t *) (tile + 288));
         }
 
-        mst_cpu_avx2_q4_half(tile, q, s, y, d.a, m.a, offset, x->cols);
-        mst_cpu_avx2_q4_half(tile + 32, q, s, y + 8, d.b, m.b, offset,
-                             x->cols);
+        mst_cpu_avx2_q4_half(tile, &block, y, d.a, m.a, offset);
+        mst_cpu_avx2_q4_half(tile + 32, &block, y + 8, d.b, m.b, offset);
 
         tile += offset ? 256 : MST_CPU_Q4_1_SIZE;
-        q += MST_CPU_DIGITS * x->cols;
-        s += x->cols;
+        block.q += MST_CPU_DIGITS * x->cols;
+        block.s += x->cols;
     }
 }
 
 
 mst_vec_fn void
-mst_cpu_avx2_q8_half(const uint8_t *t, const int8_t *q,
-    const mst_cpu_scale_t *s, float *o, __m256 d, uint32_t n)
+mst_cpu_avx2_q8_half(const uint8_t *t, const mst_cpu_panel_t *x, float *o,
+    __m256 d)
 {
-    __m256    f, y;
-    __m256i   high, low, sign[8], w[8];
-    uint32_t  c;
+    __m256                  f, y;
+    __m256i                 high, low, sign[8], w[8];
+    uint32_t                c;
+    const int8_t           *q;
+    const mst_cpu_scale_t  *s;
+
+    q = x->q;
+    s = x->s;
 
     mst_unroll
     for (int i = 0; i < 8; i++) {
@@ -197,7 +202,7 @@ mst_cpu_avx2_q8_half(const uint8_t *t, const int8_t *q,
         w[i] = _mm256_abs_epi8(sign[i]);
     }
 
-    for (c = 0; c < n; c++, q += MST_CPU_DIGITS, s++, o += 16) {
+    for (c = 0; c < x->cols; c++, q += MST_CPU_DIGITS, s++, o += 16) {
         high = _mm256_slli_epi32(mst_cpu_avx2_plane8(w, sign, q), 7);
         high = _mm256_add_epi32(high, mst_cpu_avx2_plane8(w, sign, q + 32));
         low = mst_cpu_avx2_plane8(w, sign, q + 64);
@@ -213,14 +218,12 @@ mst_cpu_avx2_q8_half(const uint8_t *t, const int8_t *q,
 static void
 mst_cpu_avx2_q8_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    uint32_t                b, n;
-    mst_vec_t               d;
-    const int8_t           *q;
-    const uint8_t          *ds;
-    const mst_cpu_scale_t  *s;
+    uint32_t          b, n;
+    mst_vec_t         d;
+    const uint8_t    *ds;
+    mst_cpu_panel_t   block;
 
-    q = x->q;
-    s = x->s;
+    block = *x;
     n = x->width / MST_CPU_BLOCK;
     ds = tile + 512 * (size_t) n;
     memset(y, 0, x->cols * 16 * sizeof(float));
@@ -233,12 +236,12 @@ mst_cpu_avx2_q8_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
         }
 
         d = mst_vec_load_f16((const uint16_t *) (ds + 32 * (size_t) b));
-        mst_cpu_avx2_q8_half(tile, q, s, y, d.a, x->cols);
-        mst_cpu_avx2_q8_half(tile + 32, q, s, y + 8, d.b, x->cols);
+        mst_cpu_avx2_q8_half(tile, &block, y, d.a);
+        mst_cpu_avx2_q8_half(tile + 32, &block, y + 8, d.b);
 
         tile += 512;
-        q += MST_CPU_DIGITS * x->cols;
-        s += x->cols;
+        block.q += MST_CPU_DIGITS * x->cols;
+        block.s += x->cols;
     }
 }
 

@@ -289,19 +289,29 @@ mst_kernel_soft(float *p, float *state, int limit)
 }
 
 
-/* n queries, w vectors of output: sums over the tokens in order */
+/* n queries, w vectors of output from dimension d on: sums over the tokens in
+   order */
 
 mst_vec_fn void
-mst_kernel_values(const mst_cpu_attend_t *a, const uint32_t *limit,
-    float (*p)[MST_CPU_KV], const float *alpha, float *const *out,
-    const float *v, const int n, const int w)
+mst_kernel_values(const mst_cpu_attend_t *a, uint32_t at,
+    float (*p)[MST_CPU_KV], const float *alpha, uint32_t d, const int n,
+    const int w)
 {
-    uint32_t   t;
-    mst_vec_t  b, o[(MST_VEC_QUERIES + 1) / 2 * MST_VEC_VALUES
-                    + MST_VEC_VALUES];
+    float           *out[MST_VEC_QUERIES];
+    uint32_t         t;
+    mst_vec_t        b, o[(MST_VEC_QUERIES + 1) / 2 * MST_VEC_VALUES
+                          + MST_VEC_VALUES], r[MST_VEC_VALUES];
+    const float     *v;
+    const uint32_t  *limit;
+
+    v = a->v + d;
+    limit = a->limit + at;
 
     mst_unroll
     for (int j = 0; j < n; j++) {
+        out[j] = a->state + (size_t) (at + j) * (MST_CPU_STATE + a->stride)
+                 + MST_CPU_STATE + d;
+
         mst_unroll
         for (int i = 0; i < w; i++) {
             o[w * j + i] = mst_vec_mul(mst_vec_load(out[j] + 16 * i),
@@ -310,8 +320,6 @@ mst_kernel_values(const mst_cpu_attend_t *a, const uint32_t *limit,
     }
 
     for (t = 0; t < limit[0]; t++) {
-        mst_vec_t  r[MST_VEC_VALUES];
-
         mst_unroll
         for (int i = 0; i < w; i++) {
             r[i] = mst_vec_load(v + (size_t) t * a->stride + 16 * i);
@@ -356,31 +364,22 @@ mst_vec_fn void
 mst_kernel_outputs(const mst_cpu_attend_t *a, uint32_t at,
     float (*p)[MST_CPU_KV], const float *alpha, const int n)
 {
-    float     *out[MST_VEC_QUERIES];
-    uint32_t   d;
+    uint32_t  d;
 
-    for (d = 0; d < a->stride; d += 16) {
-        mst_unroll
-        for (int j = 0; j < n; j++) {
-            out[j] = a->state + (size_t) (at + j)
-                                * (MST_CPU_STATE + a->stride)
-                     + MST_CPU_STATE + d;
+    d = 0;
+
+    if (MST_VEC_VALUES == 4) {
+        for ( /* void */ ; d + 64 <= a->stride; d += 64) {
+            mst_kernel_values(a, at, p, alpha, d, n, MST_VEC_VALUES);
         }
+    }
 
-        if (MST_VEC_VALUES == 4 && d + 64 <= a->stride) {
-            mst_kernel_values(a, a->limit + at, p, alpha, out, a->v + d, n,
-                              MST_VEC_VALUES);
-            d += 48;
+    for ( /* void */ ; d + 32 <= a->stride; d += 32) {
+        mst_kernel_values(a, at, p, alpha, d, n, 2);
+    }
 
-        } else if (d + 32 <= a->stride) {
-            mst_kernel_values(a, a->limit + at, p, alpha, out, a->v + d, n,
-                              2);
-            d += 16;
-
-        } else {
-            mst_kernel_values(a, a->limit + at, p, alpha, out, a->v + d, n,
-                              1);
-        }
+    if (d < a->stride) {
+        mst_kernel_values(a, at, p, alpha, d, n, 1);
     }
 }
 

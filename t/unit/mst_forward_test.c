@@ -223,11 +223,11 @@ reference_test(void **state)
 
 
 /* all ways to compute the same 100 tokens give the bits of "want", which is
-   filled first if empty */
+   filled first if empty; every: 1 = all ways, 5 = every fifth */
 
 static void
 ways(test_t *t, const uint32_t *ids, uint32_t n, float *want, int *filled,
-    uint32_t step_chunks)
+    uint32_t every)
 {
     size_t            c, size;
     uint32_t          k, s;
@@ -236,7 +236,7 @@ ways(test_t *t, const uint32_t *ids, uint32_t n, float *want, int *filled,
 
     size = t->vocab * sizeof(float);
 
-    for (c = 0; c < TEST_CHUNKS; c += step_chunks) {
+    for (c = 0; c < TEST_CHUNKS; c += every) {
         logits = prefill(t, c % TEST_SEQS, ids, n, chunks[c]);
 
         if (!*filled) {
@@ -253,7 +253,7 @@ ways(test_t *t, const uint32_t *ids, uint32_t n, float *want, int *filled,
         (void) prefill(t, s, ids, n - 1 - (s == 3 ? 0 : s), 64);
     }
 
-    for (k = 4; k <= TEST_SEQS; k += step_chunks) {
+    for (k = 4; k <= TEST_SEQS; k += every) {
         for (s = 0; s < k; s++) {
             q[s] = seq_of(t, s, s == 3 ? ids + n - 1 : ids, 1,
                           n - 1 - (s == 3 ? 0 : s), MST_LOGITS_LAST);
@@ -296,6 +296,14 @@ bits_test(void **state)
 
         for (k = 0; k < 3; k++) {
             for (threads = 1; threads <= 3; threads++) {
+
+                /* more threads than cores, and portable C, are slow */
+
+                if (threads == 3 ? i % 4 != 2 : k == 2 && threads % 2 == i % 2)
+                {
+                    continue;
+                }
+
                 m = open_bytes(&b, isas[k], threads);
 
                 if (m == NULL) {
@@ -305,7 +313,7 @@ bits_test(void **state)
 
                 start(&t, m);
                 ways(&t, ids, 100, want, &filled,
-                     k == 2 || threads == 3 ? 5 : 1);
+                     k == 0 && threads == 2 ? 1 : 5);
                 mst_model_destroy(m);
             }
         }
@@ -707,7 +715,7 @@ real_bits_test(void **state)
         }
 
         if (k < 2) {
-            ways(&t, g->prompt, n, want, &filled, 4);
+            ways(&t, g->prompt, n, want, &filled, k == 0 ? 5 : 9);
         }
 
         /* portable C is slow: one way */

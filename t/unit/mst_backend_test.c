@@ -1,0 +1,39 @@
+
+/*
+ * Opening backends by name.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "backend/mst_backend.h"
+
+
+static void
+open_test(void **state)
+{
+    mst_err_t                 err = { "" };
+    const mst_backend_ops_t  *ops;
+
+    (void) state;
+
+    ops = mst_backend_open("cpu", &err);
+    assert_non_null(ops);
+    assert_string_equal(ops->name, "cpu");
+    assert_string_equal(err.text, "");
+
+    assert_null(mst_backend_open("cuda", &err));
+    assert_string_equal(err.text, "backend \"cuda\" is not in this build");
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = { cmocka_unit_test(open_test) };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
