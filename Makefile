@@ -75,6 +75,8 @@ $(BUILD)/t/%: t/unit/%.c $(BUILD)/libmst.a
 	$(call Q,LD)$(CC) $(MST_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libmst.a \
 	    -lcmocka $(LIBS)
 
+$(BUILD)/t/mistral_engine_test: | $(BUILD)/mistral
+
 units: $(UNITS)
 
 unit: $(UNITS)

@@ -89,14 +89,16 @@ mistral_engine_supervise(mistral_engine_t *e)
         return MISTRAL_FAILED;
     }
 
+    /* before the answer: who starts workers after it must not find an engine
+       READY that died with our predecessor */
+
+    atomic_store(&s.shm->supervisor_pid, (uint32_t) getpid());
+    mistral_super_down(&s);
+
     (void) dprintf(MST_FD_STATUS, "ok %d\n", (int) getpid());
     (void) dup2(MST_FD_LOG, MST_FD_STATUS);
 
     mistral_engine_log_init("supervisor", e->setup.name);
-
-    atomic_store(&s.shm->supervisor_pid, (uint32_t) getpid());
-
-    mistral_super_down(&s);
 
     for ( ;; ) {
         if (s.engine == 0 && mst_time_ns() >= s.start_ns) {
