@@ -236,8 +236,9 @@ for my $t (
     fails("mistral_program $t->[0]; $null", $t->[1]);
 }
 
+my $module = "$build/ngx_http_mistral_module.so";
 my @shown = sort map { (split)[2] // () }
-            split /\n/, `nm -D --defined-only $build/ngx_http_mistral_module.so`;
+            split /\n/, `nm -D --defined-only $module`;
 is_deeply(\@shown, [qw/ ngx_module_names ngx_module_order ngx_modules /],
           'the module shows nginx its tables and nothing else');
 

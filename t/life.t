@@ -155,7 +155,8 @@ is(status('queue_places'), 0, 'no queue place is lost');
 
 $engine = engine();
 
-like(log_since(), qr/\[(error|alert|crit)\] [^\n]*mistral model "m": [^\n]*engine/,
+like(log_since(),
+     qr/\[(error|alert|crit)\] [^\n]*mistral model "m": [^\n]*engine/,
      'the log tells');
 mark();
 
@@ -219,7 +220,8 @@ SKIP: {
     kill 'CONT', $victim;
     finish($s);
     ok($s->{buf} !~ /\[DONE\]/, 'nonsense in the ring ends the stream');
-    my @told = log_since() =~ /\[alert\] ([^\n]*broken record from the engine)/g;
+    my @told = log_since()
+               =~ /\[alert\] ([^\n]*broken record from the engine)/g;
     is(scalar(@told), 1, 'the log tells once');
     ok(alive($victim), 'the worker lives');
     ok(wait_for(sub { grep { (get('/healthz'))[0] == 503 } 1 .. 8 }),
