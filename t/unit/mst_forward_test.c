@@ -20,6 +20,15 @@
 #define TEST_BLOCKS  64            /* of a sequence's table */
 #define TEST_SEQS    16
 
+/* sanitizers make kernels some twenty times slower; what they look for is
+   found by fewer numbers too */
+
+#if defined(__SANITIZE_ADDRESS__)
+#define TEST_SLOW  1
+#else
+#define TEST_SLOW  0
+#endif
+
 
 #define Q41  MST_TYPE_Q4_1
 #define Q40  MST_TYPE_Q4_0
@@ -304,6 +313,10 @@ bits_test(void **state)
                     continue;
                 }
 
+                if (TEST_SLOW && (i % 3 != 0 || (k == 2 && i != 3))) {
+                    continue;
+                }
+
                 m = open_bytes(&b, isas[k], threads);
 
                 if (m == NULL) {
@@ -313,7 +326,7 @@ bits_test(void **state)
 
                 start(&t, m);
                 ways(&t, ids, 100, want, &filled,
-                     k == 0 && threads == 2 ? 1 : 5);
+                     k == 0 && threads == 2 && !TEST_SLOW ? 1 : 5);
                 mst_model_destroy(m);
             }
         }
@@ -634,6 +647,7 @@ golden_test(void **state)
     g = calloc(TEST_SEQS, sizeof(golden_t));
     n = golden_read(g, TEST_SEQS);
     assert_int_equal(n, 15);
+    n = TEST_SLOW ? 3 : n;
 
     start(&t, open_real(NULL, 2));
     worst = 0;
@@ -670,7 +684,7 @@ golden_test(void **state)
 
     print_message("%u answers: largest difference of a log-probability "
                   "%.3g\n", n, worst);
-    assert_int_equal(k, 63);
+    assert_int_equal(k, TEST_SLOW ? 12 : 63);
     assert_true(worst < 2e-3);
 
     /* what the design is for: the error of f32, not of 8 bits */
@@ -701,7 +715,7 @@ real_bits_test(void **state)
     want = NULL;
     filled = 0;
 
-    for (k = 0; k < 3; k++) {
+    for (k = TEST_SLOW; k < 3 - TEST_SLOW; k++) {
         m = open_real(isas[k], k == 1 ? 1 : 2);
 
         if (m == NULL) {
@@ -714,7 +728,11 @@ real_bits_test(void **state)
             want = malloc(t.vocab * sizeof(float));
         }
 
-        if (k < 2) {
+        if (TEST_SLOW) {
+            memcpy(want, prefill(&t, 1, g->prompt, n, 7),
+                   t.vocab * sizeof(float));
+
+        } else if (k < 2) {
             ways(&t, g->prompt, n, want, &filled, k == 0 ? 5 : 9);
         }
 
