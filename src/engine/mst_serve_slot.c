@@ -108,6 +108,10 @@ mst_serve_slot_reclaim(mst_serve_t *s, uint32_t i, const char *why,
     shared = &s->conf.map->slots[i];
     st = &s->shm->stat;
 
+    if (mst_slot_state(shared) == MST_SLOT_DEAD) {
+        why = NULL;                /* it said so before it went */
+    }
+
     mst_log(s->conf.log, why ? MST_LOG_NOTICE : MST_LOG_DEBUG,
             "slot %u of worker %u is reclaimed: %s", i, mst_slot_pid(shared),
             why ? why : "it left");

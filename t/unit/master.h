@@ -391,6 +391,8 @@ worker_submit(master_t *m, worker_t *k, uint64_t id, uint32_t max_tokens)
     ((uint32_t *) (s + 1))[0] = 'h';
     ((uint32_t *) (s + 1))[1] = 'i';
     mst_params_default(&s->params);
+    s->params.temperature = 0;
+    s->params.flags = MST_PARAMS_IGNORE_EOS;
     s->params.max_tokens = max_tokens;
 
     mst_ring_publish(&k->req, &s->head);

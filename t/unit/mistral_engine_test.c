@@ -388,6 +388,94 @@ test_privileges(void **state)
 }
 
 
+/* a real model, from the master's descriptor; the same text each time */
+
+static void
+real_answer(master_t *m, worker_t *k, uint64_t id, uint32_t *ids)
+{
+    uint32_t                 n;
+    const mst_record_t      *rec;
+    const unsigned char     *at;
+    const mst_rec_top_t     *top;
+    const mst_rec_token_t   *token;
+    const mst_rec_tokens_t  *tokens;
+
+    worker_submit(m, k, id, 12);
+    n = 0;
+
+    do {
+        rec = worker_next(m, k, 10000);
+        assert_non_null(rec);
+        assert_int_not_equal(rec->type, MST_REC_REFUSE);
+
+        if (rec->type != MST_REC_TOKENS) {
+            continue;
+        }
+
+        tokens = (const mst_rec_tokens_t *) rec;
+        at = (const unsigned char *) (tokens + 1);
+
+        while ((token = mst_record_next_token(tokens, &at, &top)) != NULL) {
+            assert_true(n < 12 && token->id < 49152);
+            ids[n++] = token->id;
+        }
+
+    } while (rec->type != MST_REC_DONE);
+
+    assert_int_equal(n, 12);
+}
+
+
+static void
+test_model(void **state)
+{
+    char         name[64];
+    master_t     m;
+    worker_t     a;
+    uint32_t     first[12], second[12];
+    const char  *path;
+
+    (void) state;
+
+    path = "build/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+
+    master_init(&m);
+    (void) close(m.text);
+    m.text = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (m.text == -1) {
+        fail_msg("%s is missing: make model", path);
+    }
+
+    m.shm->setup.null = 0;
+    m.shm->setup.context = 512;
+    m.shm->setup.threads = 2;
+    strcpy(m.shm->setup.path, path);
+
+    assert_int_equal(master_spawn(&m), 0);
+    wait_for(20000, m.shm->state == MST_STATE_READY);
+
+    assert_int_equal(m.shm->context, 512);
+    assert_true(m.shm->stat.weight_size > 50000000);
+    assert_true(m.shm->stat.blocks_total * m.shm->stat.block_tokens >= 512);
+    assert_true(m.shm->stat.load_ns > 0);
+    mst_stat_backend(&m.shm->stat, name);
+    assert_string_equal(name, "cpu, 2 threads");
+
+    worker_claim(&m, &a);
+    real_answer(&m, &a, 1, first);
+
+    assert_int_equal(kill((pid_t) m.shm->engine_pid, SIGKILL), 0);
+    wait_for(1000, m.shm->restarts == 1);
+    wait_for(20000, m.shm->state == MST_STATE_READY);
+
+    real_answer(&m, &a, 2, second);
+    assert_memory_equal(first, second, sizeof(first));
+
+    master_fini(&m);
+}
+
+
 /* nobody reads the pipe: nothing blocks, nothing is lost */
 
 static void
@@ -509,6 +597,7 @@ main(int argc, char **argv)
         cmocka_unit_test(test_worker_killed),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_privileges),
+        cmocka_unit_test(test_model),
         cmocka_unit_test(test_log),
         cmocka_unit_test(test_stray)
     };

@@ -6,6 +6,9 @@
 #include "serve.h"
 
 #include <signal.h>
+#include <time.h>
+
+#include "base/mst_hash.h"
 
 
 static void
@@ -347,6 +350,94 @@ test_next_engine(void **state)
 }
 
 
+/* a worker that writes anything anywhere: the engine serves on */
+
+static void
+test_scribble(void **state)
+{
+    int        i, k;
+    size_t     n;
+    world_t    w;
+    worker_t   a;
+    uint64_t  *word, *end, x, seed;
+
+    (void) state;
+
+    seed = (uint64_t) time(NULL);
+    printf("seed %llu\n", (unsigned long long) seed);
+    x = seed;
+
+    world_init(&w, NULL, 8);
+    w.log.level = MST_LOG_ALERT;
+
+    word = (uint64_t *) w.map.slots;
+    end = (uint64_t *) ((char *) w.map.shm + w.map.size);
+
+    for (i = 0; i < 30000; i++) {
+
+        /* a slot in order, as the engine left it or found it */
+
+        if (i % 8 == 0) {
+            k = mst_slot_claim(&w.map, (uint32_t) getpid());
+
+            if (k < 0) {
+                k = (i / 8) % N_SLOTS;
+                mst_slot_leave(&w.map, (uint32_t) k);
+                pass(&w, 2);
+                continue;
+            }
+
+            a.i = (uint32_t) k;
+            a.slot = &w.map.slots[k];
+            mst_slot_rings(&w.map, a.i, 1, &a.req, &a.rsp);
+        }
+
+        w.map.shm->places = 0;                 /* no matter what it says */
+
+        if (mst_ring_room(&a.req) > 512) {
+            worker_send(&a, worker_submit(&w, &a, (uint64_t) i, 5,
+                                          (uint32_t) (i % 50)));
+        }
+
+        x = mst_hash_mix(x + 1);
+        n = (size_t) (end - word);
+
+        /* the words of the slots are few: half of all hits go there */
+
+        if (x & 1) {
+            n = N_SLOTS * sizeof(mst_slot_t) / sizeof(uint64_t);
+        }
+
+        switch ((x >> 1) % 4) {
+
+        case 0:
+            word[(x >> 8) % n] = mst_hash_mix(x);
+            break;
+
+        case 1:
+            word[(x >> 8) % n] ^= 1ull << (x >> 3) % 64;
+            break;
+
+        case 2:
+            word[(x >> 8) % n] += (uint64_t) (x >> 3) % 256;
+            break;
+
+        case 3:
+            word[(x >> 8) % n] = (x >> 3) % 32;
+            break;
+        }
+
+        pass(&w, 1 + (int) (x >> 40) % 3);
+    }
+
+    assert_true(w.map.shm->stat.completion_tokens > 1000);
+    print_message("%llu tokens, %llu bad records\n",
+                  (unsigned long long) w.map.shm->stat.completion_tokens,
+                  (unsigned long long) w.map.shm->stat.bad_records);
+    world_fini(&w);
+}
+
+
 int
 main(void)
 {
@@ -357,7 +448,8 @@ main(void)
         cmocka_unit_test(test_broken),
         cmocka_unit_test(test_killed),
         cmocka_unit_test(test_dead_before),
-        cmocka_unit_test(test_next_engine)
+        cmocka_unit_test(test_next_engine),
+        cmocka_unit_test(test_scribble)
     };
 
     return cmocka_run_group_tests_name("mst_serve_slot", tests, NULL, NULL);
