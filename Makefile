@@ -101,12 +101,13 @@ module: $(BUILD)/ngx_http_mistral_module.so
 # renamed into place: a running nginx has the old one mapped
 $(BUILD)/ngx_http_mistral_module.so: $(NGX_BUILD)/Makefile $(GATEWAY) \
         $(HEADERS) src/gateway/exports.map $(BUILD)/libmst.a
-	$(MAKE) -C $(NGINX_SRC) -f $(NGX_BUILD)/Makefile modules
-	cp $(NGX_BUILD)/ngx_http_mistral_module.so $@.new
-	mv $@.new $@
+	$(call Q,NGX)$(MAKE) -C $(NGINX_SRC) -f $(NGX_BUILD)/Makefile modules \
+	    > $(NGX_BUILD)/make.log 2>&1 || { cat $(NGX_BUILD)/make.log; false; }
+	@cp $(NGX_BUILD)/ngx_http_mistral_module.so $@.new
+	@mv $@.new $@
 
 $(NGX_BUILD)/Makefile: config config.make $(NGX_BUILD)/files
-	cd $(NGINX_SRC) && bash -c 'NGX_CONF_FLAGS=(--with-compat); \
+	@cd $(NGINX_SRC) && bash -c 'NGX_CONF_FLAGS=(--with-compat); \
 	    if [ -f conf_flags ]; then . ./conf_flags; fi; \
 	    MST_BUILD=$(abspath $(BUILD)) MST_PROGRAM=$(MODULES_DIR)/mistral \
 	    CC="$(CC)" ./configure \
@@ -138,7 +139,7 @@ deps:
 
 $(VENV)/bin/pip:
 	@mkdir -p $(BUILD)
-	/usr/bin/python3 -m venv $(VENV)
+	@/usr/bin/python3 -m venv $(VENV)
 
 model: $(MODEL) ; @true
 
