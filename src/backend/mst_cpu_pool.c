@@ -244,11 +244,10 @@ mst_cpu_pool_cores(void)
 
     CPU_ZERO(&set);
 
-    if (sched_getaffinity(0, sizeof(set), &set) != 0) {
-        return 1;
-    }
+    /* the set is too small where there are more than 1024 CPUs */
 
-    n = CPU_COUNT(&set);
+    n = sched_getaffinity(0, sizeof(set), &set) == 0
+        ? CPU_COUNT(&set) : (int) sysconf(_SC_NPROCESSORS_ONLN);
 
     if (n < 1) {
         return 1;
