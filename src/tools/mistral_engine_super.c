@@ -55,6 +55,7 @@ typedef struct {
     uint64_t           look_ns;    /* next look at what has no event */
     uint32_t           masters[MISTRAL_SUPER_MASTERS];  /* known and alive */
     int                quiet;      /* looks in a row that found nobody */
+    int                leave;      /* nothing to do here any more */
 } mistral_super_t;
 
 
@@ -73,6 +74,7 @@ static int mistral_super_workers(mistral_super_t *s);
 static int mistral_super_masters(mistral_super_t *s);
 static int mistral_super_alive(uint32_t pid);
 static void mistral_super_stop(mistral_super_t *s);
+static int mistral_super_replaced(mistral_super_t *s);
 
 
 int
@@ -281,6 +283,12 @@ mistral_super_wait(mistral_super_t *s)
 
     mistral_super_signals(s);
 
+    if (s->leave) {
+        mst_log(&mistral_engine_log, MST_LOG_WARN,
+                "another supervisor has this engine, leaving");
+        return MST_DONE;
+    }
+
     if (mst_time_ns() < s->look_ns) {
         return MST_OK;
     }
@@ -332,6 +340,12 @@ mistral_super_reap(mistral_super_t *s)
 
         if (pid == s->engine) {
             s->engine = 0;
+
+            if (mistral_super_replaced(s)) {
+                s->leave = 1;
+                continue;
+            }
+
             mistral_super_died(s, pid, status);
         }
     }
@@ -529,7 +543,21 @@ mistral_super_stop(mistral_super_t *s)
         }
     }
 
-    atomic_store(&s->shm->state, MST_STATE_DOWN);
-    atomic_store(&s->shm->engine_pid, 0);
-    atomic_store(&s->shm->supervisor_pid, 0);
+    if (!mistral_super_replaced(s)) {
+        atomic_store(&s->shm->state, MST_STATE_DOWN);
+        atomic_store(&s->shm->engine_pid, 0);
+        atomic_store(&s->shm->supervisor_pid, 0);
+    }
+}
+
+
+/*
+ * Another supervisor has taken this segment: a master that took us for dead.
+ * What stands there is the other's.
+ */
+
+static int
+mistral_super_replaced(mistral_super_t *s)
+{
+    return atomic_load(&s->shm->supervisor_pid) != (uint32_t) getpid();
 }

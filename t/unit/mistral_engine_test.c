@@ -246,10 +246,11 @@ test_two(void **state)
 
     (void) close(life);                        /* the first one leaves */
     wait_for(2000, is_gone(engine) && is_gone(super));
-    wait_for(2000, m.shm->state == MST_STATE_READY);
+    wait_for(3000, m.shm->state == MST_STATE_READY);
     worker_answer(&m, &a, 1, 5);
+    assert_int_equal(m.shm->supervisor_pid, second);
+    assert_int_not_equal(m.shm->engine_pid, engine);
 
-    m.shm->supervisor_pid = second;
     master_fini(&m);
 }
 
@@ -509,7 +510,9 @@ test_log(void **state)
     assert_int_equal(n, 3);
     p = strstr(master_logfile(&m), "[alert]");
     assert_non_null(p);
-    assert_int_equal(p[-2], master_logfile(&m)[18]);     /* a stamp before it */
+    p -= 20;                                   /* the time, as nginx has it */
+    assert_true(p[4] == '/' && p[7] == '/' && p[10] == ' ' && p[13] == ':'
+                && p[16] == ':' && p[19] == ' ');
     assert_non_null(strstr(p, "exited on signal 9"));
 
     m.log_r = dup(m.log_w);
