@@ -185,7 +185,7 @@ mst_serve_slot_drain(mst_serve_t *s, uint32_t i, uint64_t now_ns)
             return 0;
         }
 
-        memcpy(s->copy, rec, len);
+        mst_ring_copy(s->copy, rec, len);
 
         if (s->copy->type == MST_REC_SUBMIT
             && len >= sizeof(mst_rec_submit_t))

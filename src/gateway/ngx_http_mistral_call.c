@@ -307,7 +307,7 @@ ngx_http_mistral_call_record(ngx_http_mistral_link_t *link,
     /* only the copy is looked at: the engine may write while we read */
 
     rec = link->copy;
-    ngx_memcpy(rec, shared, len);
+    mst_ring_copy(rec, shared, len);
     mst_ring_consume(&link->rsp, len);
 
     if (rec->slot_epoch != link->slot_epoch) {

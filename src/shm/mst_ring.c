@@ -10,6 +10,7 @@
  */
 
 #include <stddef.h>
+#include <string.h>
 
 #include "shm/mst_ring.h"
 
@@ -195,6 +196,17 @@ mst_ring_peek(mst_ring_t *r, const mst_record_t **rec, uint32_t *len)
     *len = n;
 
     return MST_OK;
+}
+
+
+void
+mst_ring_copy(mst_record_t *copy, const mst_record_t *rec, uint32_t len)
+{
+    memcpy(copy, rec, len);
+
+    /* without it a load of the copy may become one of the ring */
+
+    atomic_signal_fence(memory_order_seq_cst);
 }
 
 

@@ -50,9 +50,12 @@ uint32_t mst_ring_room(const mst_ring_t *r);
  * Consumer.  MST_OK: *rec is a record of *len bytes that lies inside the
  * ring (its content is still unchecked, its own len too: copy *len bytes,
  * then check the copy); MST_AGAIN: empty; MST_ERROR: the peer wrote
- * nonsense, and will ever.  consume takes the *len of the last peek.
+ * nonsense, and will ever.  copy: what is checked in the copy is never read
+ * from the ring again, whatever the compiler knows of the two.  consume
+ * takes the *len of the last peek.
  */
 int mst_ring_peek(mst_ring_t *r, const mst_record_t **rec, uint32_t *len);
+void mst_ring_copy(mst_record_t *copy, const mst_record_t *rec, uint32_t len);
 void mst_ring_consume(mst_ring_t *r, uint32_t len);
 
 

@@ -364,6 +364,49 @@ test_hostile(void **state)
 }
 
 
+/* what the reader has copied is its own, whatever comes after it */
+
+static void
+test_copy(void **state)
+{
+    area_t              *a;
+    uint32_t             len;
+    mst_ring_t           p, c;
+    mst_record_t         copy[2], *w;
+    const mst_record_t  *r;
+
+    (void) state;
+
+    a = area_create();
+    mst_ring_init(&p, &a->pos, a->data, SIZE, 1);
+    mst_ring_init(&c, &a->pos, a->data, SIZE, 0);
+
+    w = mst_ring_reserve(&p, sizeof(mst_record_t));
+    assert_non_null(w);
+    w->type = MST_REC_CANCEL;
+    w->id = 77;
+    mst_ring_publish(&p, w);
+
+    memset(copy, 0xa5, sizeof(copy));
+    assert_int_equal(mst_ring_peek(&c, &r, &len), MST_OK);
+    mst_ring_copy(copy, r, len);
+
+    w->len = 4096;
+    w->type = MST_REC_DONE;
+    w->id = 78;
+
+    assert_int_equal(copy[0].len, sizeof(mst_record_t));
+    assert_int_equal(copy[0].type, MST_REC_CANCEL);
+    assert_int_equal(copy[0].id, 77);
+    assert_int_equal(copy[1].len, 0xa5a5a5a5u);
+
+    mst_ring_consume(&c, len);
+    assert_int_equal(mst_ring_peek(&c, &r, &len), MST_AGAIN);
+
+    area_destroy(a);
+}
+
+
 static const struct {
     const char  *what;
     uint64_t     head;
@@ -606,6 +649,7 @@ main(void)
         cmocka_unit_test(test_room),
         cmocka_unit_test(test_half),
         cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_copy),
         cmocka_unit_test(test_cases),
         cmocka_unit_test(test_kill),
         cmocka_unit_test(test_processes),
