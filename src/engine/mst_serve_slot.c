@@ -58,6 +58,14 @@ mst_serve_slot_look(mst_serve_t *s, uint32_t i, uint64_t now_ns)
         return 0;
     }
 
+    if (state != MST_SLOT_USED || pid == 0 || pid > INT32_MAX) {
+
+        /* no worker wrote that, and no pidfd will ever tell its end */
+
+        mst_serve_slot_reclaim(s, i, "its owner is no process", now_ns);
+        return 0;
+    }
+
     if (slot->pid != pid) {
         mst_serve_slot_attach(s, i, pid, now_ns);
     }

@@ -307,6 +307,45 @@ test_dead_before(void **state)
 }
 
 
+/* words that name no owner: the slot is not lost for ever */
+
+static void
+test_no_owner(void **state)
+{
+    size_t    i;
+    world_t   w;
+    worker_t  a;
+
+    static const uint64_t  owners[] = {
+        (uint64_t) MST_SLOT_USED << 32,
+        (uint64_t) MST_SLOT_USED << 32 | 0x80000000u,
+        (uint64_t) MST_SLOT_USED << 32 | UINT32_MAX,
+        7ull << 32 | 1, UINT64_MAX
+    };
+
+    (void) state;
+
+    world_init(&w, NULL, 2);
+
+    for (i = 0; i < sizeof(owners) / sizeof(owners[0]); i++) {
+        worker_claim(&w, &a, (uint32_t) getpid());
+        worker_send(&a, worker_submit(&w, &a, 1, 10, 100000));
+        pass(&w, 2);
+        world_held(&w, 1, 10);
+
+        atomic_store(&a.slot->owner, owners[i]);
+        pass(&w, 1);
+
+        world_held(&w, 0, 0);
+        assert_int_equal(mst_slot_state(a.slot), MST_SLOT_FREE);
+        assert_int_equal(w.map.shm->stat.slots_reclaimed, i + 1);
+        assert_int_equal(w.map.shm->stat.running, 0);
+    }
+
+    world_fini(&w);
+}
+
+
 /* an engine dies with work; the next one serves the same worker */
 
 static void
@@ -448,6 +487,7 @@ main(void)
         cmocka_unit_test(test_broken),
         cmocka_unit_test(test_killed),
         cmocka_unit_test(test_dead_before),
+        cmocka_unit_test(test_no_owner),
         cmocka_unit_test(test_next_engine),
         cmocka_unit_test(test_scribble)
     };
