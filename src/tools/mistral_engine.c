@@ -248,6 +248,10 @@ mistral_engine_copy(mistral_engine_t *e)
     s = &e->setup;
     *s = e->map.shm->setup;
 
+    /* what is checked below is never read from there again */
+
+    atomic_signal_fence(memory_order_seq_cst);
+
     s->name[sizeof(s->name) - 1] = '\0';
     s->path[sizeof(s->path) - 1] = '\0';
     s->device[sizeof(s->device) - 1] = '\0';

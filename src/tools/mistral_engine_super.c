@@ -513,6 +513,12 @@ mistral_super_masters(mistral_super_t *s)
 static int
 mistral_super_alive(uint32_t pid)
 {
+    /* the words are the workers': 0 and "negative" ones are whole groups */
+
+    if (pid == 0 || pid > INT32_MAX) {
+        return 0;
+    }
+
     /* EPERM: alive, and another user's */
 
     return kill((pid_t) pid, 0) == 0 || errno != ESRCH;
