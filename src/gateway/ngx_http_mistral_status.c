@@ -421,6 +421,7 @@ ngx_http_mistral_status_model(ngx_http_mistral_reading_t *rd, mst_buf_t *out)
 static void
 ngx_http_mistral_status_engine(ngx_http_mistral_reading_t *rd, mst_buf_t *out)
 {
+    char              backend[64];
     uint32_t          requests;
     uint64_t          tokens, beat, now;
     const mst_shm_t  *shm;
@@ -428,12 +429,12 @@ ngx_http_mistral_status_engine(ngx_http_mistral_reading_t *rd, mst_buf_t *out)
     shm = rd->shm;
     mst_place_held(shm, &requests, &tokens);
 
-    /* the text is another process's: its end is not taken for granted */
+    /* a copy: another process may write there while we look */
+
+    mst_stat_backend(&shm->stat, backend);
 
     (void) mst_buf_text(out, ",\"backend\":");
-    (void) mst_json_string(out, mst_str(shm->stat.backend,
-                                        strnlen(shm->stat.backend,
-                                                sizeof(shm->stat.backend))));
+    (void) mst_json_string(out, mst_str(backend, strlen(backend)));
 
     now = mst_time_ns();
     beat = ngx_http_mistral_load(shm->stat.beat_ns);
