@@ -300,6 +300,7 @@ static int
 ngx_http_mistral_tokens(ngx_http_mistral_choice_t *choice,
     const mst_rec_tokens_t *rec)
 {
+    uint32_t                 max;
     const unsigned char     *p;
     const mst_rec_top_t     *top;
     const mst_rec_token_t   *token;
@@ -307,10 +308,15 @@ ngx_http_mistral_tokens(ngx_http_mistral_choice_t *choice,
 
     ctx = choice->ctx;
 
-    if (rec->first != choice->tokens) {
+    /* it samples at least one, and never more than it was asked for */
+
+    max = ngx_max(ctx->body->params.max_tokens, 1);
+
+    if (rec->first != choice->tokens || rec->n > max - choice->tokens) {
         ngx_log_error(NGX_LOG_ALERT, ctx->request->connection->log, 0,
-                      "mistral: request \"%V\": token %uD of the engine "
-                      "instead of %uD", &ctx->id, rec->first, choice->tokens);
+                      "mistral: request \"%V\": %uD tokens of the engine from "
+                      "%uD on, %uD of %uD are there", &ctx->id, rec->n,
+                      rec->first, choice->tokens, max);
 
         ctx->shed = ngx_http_mistral_unavailable(NGX_HTTP_MISTRAL_DOWN,
                                                  &ctx->error);
