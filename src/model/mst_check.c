@@ -260,6 +260,14 @@ mst_check_gguf(const mst_gguf_t *g, mst_check_t *c, mst_err_t *err)
 
     for (i = 0; i < mst_gguf_n_tensors(g); i++) {
         c->weights += mst_gguf_tensor_at(g, i)->size;
+
+        /* or a small file could ask for any amount of memory */
+
+        if (c->weights > mst_gguf_size(g)) {
+            return mst_gguf_error(g, err, "tensors share their bytes: they "
+                                  "have more than the file's %llu",
+                                  (unsigned long long) mst_gguf_size(g));
+        }
     }
 
     return MST_OK;

@@ -208,6 +208,46 @@ test_deep(void **state)
 }
 
 
+/* every tensor at the same place: as much memory as one likes of a small
+   file */
+
+static void
+test_shared(void **state)
+{
+    char         *p;
+    build_t       b;
+    uint32_t      n_dims;
+    uint64_t      i, len;
+    mst_err_t     err = { "" };
+    mst_gguf_t   *g;
+    mst_check_t   c;
+
+    (void) state;
+
+    build(&b, &cases[0]);
+    p = b.tensors.data;
+
+    for (i = 0; i < b.n_tensors; i++) {
+        memcpy(&len, p, sizeof(len));
+        p += sizeof(len) + len;
+        memcpy(&n_dims, p, sizeof(n_dims));
+        p += sizeof(n_dims) + n_dims * sizeof(uint64_t) + sizeof(uint32_t);
+        memset(p, 0, sizeof(uint64_t));
+        p += sizeof(uint64_t);
+    }
+
+    b.data.len = 64 * 160 * sizeof(float);     /* the largest */
+    g = build_open(&b);
+
+    assert_int_equal(mst_check_gguf(g, &c, &err), MST_ERROR);
+    assert_non_null(strstr(err.text, "test.gguf: tensors share their bytes: "
+                           "they have more than the file's "));
+
+    mst_gguf_close(g);
+    build_fini(&b);
+}
+
+
 static uint64_t
 next(uint64_t *seed)
 {
@@ -322,6 +362,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_cases),
         cmocka_unit_test(test_deep),
+        cmocka_unit_test(test_shared),
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_model)
     };
