@@ -185,21 +185,23 @@ mst_utf8_check(const void *data, size_t len)
     p = data;
     i = 0;
 
-    for ( ;; ) {
+    while (i < len) {
         i += mst_utf8_ascii(p + i, len - i);
 
         if (i == len) {
-            return len;
+            break;
         }
 
         n = mst_utf8_decode(p + i, len - i, &cp);
 
         if (n == 1) {
-            return i;
+            break;
         }
 
         i += n;
     }
+
+    return i;
 }
 
 
