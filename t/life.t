@@ -190,6 +190,7 @@ ok(reload(), 'reload with another engine_timeout');
 is(engine(), $engine, 'which is no reason for another engine');
 
 $s = stream(1000);
+kill 'STOP', $supervisor;
 kill 'STOP', $engine;
 $began = time;
 finish($s);
@@ -198,19 +199,43 @@ ok(time - $began < 5, 'soon after engine_timeout');
 is((get('/healthz'))[0], 503, 'health tells');
 is((post(4))[0], 503, 'requests get 503');
 like(log_since(), qr/\[error\] [^\n]*the engine hangs/, 'the log, too');
-kill 'CONT', $engine;
-ok(ready(), 'when it goes on');
-is(answer(4), substr($text, 0, 4), 'so do the requests');
+is(engine(), $engine, 'it is still that engine');
+$began = time;
+my $restarts = status('restarts');
+kill 'CONT', $supervisor;
+ok(ready(), 'its supervisor brings another one');
+ok(time - $began < 4, 'within seconds');
+ok(!alive($engine), 'the hung one was killed');
+isnt(engine(), $engine, 'this is another process');
+is(parent(engine()), $supervisor, 'of the same supervisor');
+is(status('restarts'), $restarts + 1, 'counted once');
+is(answer(4), substr($text, 0, 4), 'it answers');
 ok(wait_for(sub { status('running') == 0 && status('queue_places') == 0 }),
-   'and what nobody reads is cancelled');
-no_alerts('hung engine');
+   'and no queue place is lost');
+
+my @hung = log_since() =~ /\[alert\] ([^\n]*engine process \d+[^\n]*)/g;
+is(scalar(@hung), 1, 'one line of the supervisor');
+like($hung[0], qr/hung, its last heartbeat was \d+ ms old .*killed/,
+     'says why');
+no_alerts('hung engine', qr/engine process \d+ hung/);
+
+$engine = engine();
+kill 'STOP', $engine;
+$began = time;
+ok(wait_for(sub { !alive($engine) }), 'an idle engine that hangs is killed');
+cmp_ok(time - $began, '>', 1.5, 'not before engine_timeout');
+cmp_ok(time - $began, '<', 5, 'but soon after');
+ok(ready(), 'and comes back');
+is(answer(4), substr($text, 0, 4), 'it answers');
+no_alerts('hung idle engine', qr/engine process \d+ hung/);
+
 $engine = engine();
 $supervisor = parent($engine);
 
 # an engine that writes nonsense: under the worker's feet, while it stands
 
 SKIP: {
-    skip 'not root', 7 if $> != 0;
+    skip 'not root', 8 if $> != 0;
 
     $s = stream(400);
     ($victim) = grep { has_peer($_, $s) } workers();
@@ -228,8 +253,10 @@ SKIP: {
        'to it the engine is down');
 
     kill 'KILL', $engine;
-    ok(wait_for(sub { engine() != $engine }), 'until there is another one');
-    sleep 0.3;
+    ok(wait_for(sub { engine() != $engine
+                      && !grep { (get('/healthz'))[0] != 200 } 1 .. 8 }),
+       'until there is another one');
+    isnt(engine(), $engine, 'which is another process');
     ok(!(grep { answer(4) ne substr($text, 0, 4) } 1 .. 16),
        'then all workers answer');
     no_alerts('broken records', qr/broken record|on signal|died/);

@@ -241,6 +241,11 @@ ngx_http_mistral_start(ngx_cycle_t *cycle, ngx_http_mistral_model_t *m)
     e->refs++;
     m->engine = e;
 
+    /* no reason for another engine: its supervisor looks there each time */
+
+    atomic_store(&e->map.shm->timeout_ms,
+                 (uint32_t) ngx_min(m->engine_timeout, NGX_MAX_INT32_VALUE));
+
     if (!ngx_http_mistral_engine_supervised(e)) {
         (void) ngx_http_mistral_spawn(cycle, m, e);
     }

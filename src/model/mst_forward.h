@@ -35,6 +35,9 @@ typedef struct {
     const char      *isa;          /* NULL = the best; "avx512" | "avx2" |
                                       "c": tests force one */
     const mst_log_t *log;          /* progress and choices; may be NULL */
+    void           (*progress)(void *data);    /* before each layer of a step,
+                                      which may be long; may be NULL */
+    void            *progress_data;
 } mst_model_conf_t;
 
 

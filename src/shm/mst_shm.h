@@ -148,6 +148,8 @@ typedef struct {
     _Atomic uint32_t  restarts;
     _Atomic uint32_t  max_batch;   /* engine, at READY: places = this + N */
     _Atomic uint32_t  context;     /* engine, at READY */
+    _Atomic uint32_t  timeout_ms;  /* engine_timeout, of the newest
+                                      configuration: the master; 0 = none */
 
     _Alignas(MST_CACHE_LINE)
     _Atomic uint32_t  sleeping;    /* 1 = write MST_FD_WAKE to wake the
@@ -173,6 +175,9 @@ typedef struct {
  * no answer to it will ever come, and its place is given back (or has been)
  * by the new engine, never by the worker.  Records of another epoch than
  * the segment's are skipped by both sides.
+ *
+ * An engine that is READY and whose heartbeat is older than timeout_ms is
+ * hung: workers take it for down, the supervisor kills it.
  */
 
 

@@ -15,7 +15,8 @@
 
 typedef struct {
     /* heartbeat: the engine's loop stores the time at least once a second
-       when idle and at each step; older than engine_timeout = hung */
+       when idle, at each step and between the layers of one; older than
+       engine_timeout = hung */
     _Atomic uint64_t  beat_ns;             /* CLOCK_MONOTONIC */
     _Atomic uint64_t  ready_ns;            /* when it became ready */
     _Atomic uint64_t  load_ns;             /* how long loading took */

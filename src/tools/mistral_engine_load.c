@@ -13,6 +13,7 @@
 #include "backend/mst_cpu_mem.h"
 #include "backend/mst_cpu_pool.h"
 #include "base/mst_mem.h"
+#include "base/mst_time.h"
 #include "file/mst_gguf.h"
 #include "model/mst_check.h"
 #include "model/mst_forward.h"
@@ -39,6 +40,7 @@ static int mistral_load_model(const mistral_engine_t *e,
 static int mistral_load_able(const mst_setup_t *setup, mst_err_t *err);
 static int mistral_load_runner(const mistral_engine_t *e, mst_gguf_t *g,
     mistral_engine_load_t *l, mst_err_t *err);
+static void mistral_load_progress(void *data);
 static uint64_t mistral_load_kv_size(const mst_setup_t *setup);
 static uint64_t mistral_load_free(void);
 
@@ -239,6 +241,8 @@ mistral_load_runner(const mistral_engine_t *e, mst_gguf_t *g,
     conf.max_rows = l->prefill_chunk;
     conf.max_seqs = l->max_batch;
     conf.log = &mistral_engine_log;
+    conf.progress = mistral_load_progress;
+    conf.progress_data = &e->map.shm->stat;
 
     model = mst_model_create(g, &conf, err);
     if (model == NULL) {
@@ -252,6 +256,19 @@ mistral_load_runner(const mistral_engine_t *e, mst_gguf_t *g,
     }
 
     return MST_OK;
+}
+
+
+/* a step of many tokens on a slow machine is no hung engine */
+
+static void
+mistral_load_progress(void *data)
+{
+    mst_stat_t  *stat;
+
+    stat = data;
+
+    mst_stat_set(&stat->beat_ns, mst_time_ns());
 }
 
 

@@ -7,7 +7,8 @@
  * needs this engine.  Every engine, the first one too, is this program's own
  * image, by a descriptor taken at the start: what an upgrade put on the disk
  * meanwhile is not run.  The first death is answered at once, the next ones
- * within 10 s with growing pauses.
+ * within 10 s with growing pauses.  An engine whose heartbeat stands still
+ * for engine_timeout is killed and is one more death.
  *
  * One thread, since PDEATHSIG of the engine means this thread's end.
  */
@@ -56,6 +57,9 @@ typedef struct {
     uint32_t           masters[MISTRAL_SUPER_MASTERS];  /* known and alive */
     int                quiet;      /* looks in a row that found nobody */
     int                leave;      /* nothing to do here any more */
+    uint64_t           beat_ns;    /* the heartbeat of the last look */
+    uint64_t           hung_ms;    /* its age when we killed the engine; 0 =
+                                      we did not */
 } mistral_super_t;
 
 
@@ -67,6 +71,7 @@ static int mistral_super_wait(mistral_super_t *s);
 static void mistral_super_signals(mistral_super_t *s);
 static void mistral_super_reap(mistral_super_t *s);
 static void mistral_super_died(mistral_super_t *s, pid_t pid, int status);
+static void mistral_super_watch(mistral_super_t *s);
 static uint64_t mistral_super_pause(mistral_super_t *s, int status,
     int was_ready);
 static int mistral_super_nobody(mistral_super_t *s);
@@ -204,6 +209,7 @@ mistral_super_start(mistral_super_t *s)
     }
 
     s->engine = pid;
+    s->hung_ms = 0;
 }
 
 
@@ -295,6 +301,8 @@ mistral_super_wait(mistral_super_t *s)
 
     s->look_ns = mst_time_ns() + MST_S;
 
+    mistral_super_watch(s);
+
     if (mistral_super_nobody(s)) {
         mistral_engine_log_last_words();
         mst_log(&mistral_engine_log, MST_LOG_WARN, "no worker and no master "
@@ -375,7 +383,13 @@ mistral_super_died(mistral_super_t *s, pid_t pid, int status)
                         (unsigned long long) (pause / MST_MS));
     }
 
-    if (WIFSIGNALED(status)) {
+    if (s->hung_ms != 0) {
+        mst_log(&mistral_engine_log, MST_LOG_ALERT, "engine process %d hung, "
+                "its last heartbeat was %llu ms old (see \"engine_timeout\"): "
+                "killed, the next one starts %s", (int) pid,
+                (unsigned long long) s->hung_ms, when);
+
+    } else if (WIFSIGNALED(status)) {
         mst_log(&mistral_engine_log, MST_LOG_ALERT, "engine process %d exited "
                 "on signal %d, the next one starts %s", (int) pid,
                 WTERMSIG(status), when);
@@ -385,6 +399,32 @@ mistral_super_died(mistral_super_t *s, pid_t pid, int status)
                 "with code %d, the next one starts %s", (int) pid,
                 WEXITSTATUS(status), when);
     }
+}
+
+
+/*
+ * Hung is what was so at two looks: where all of us were stopped (a frozen
+ * cgroup, a sleeping machine), the engine has a second to show that it lives.
+ */
+
+static void
+mistral_super_watch(mistral_super_t *s)
+{
+    uint64_t  beat, age, timeout;
+
+    beat = mst_stat_get(&s->shm->stat.beat_ns);
+    age = mst_stat_beat_age(&s->shm->stat, mst_time_ns());
+    timeout = atomic_load(&s->shm->timeout_ms) * MST_MS;
+
+    if (s->engine != 0 && s->hung_ms == 0 && timeout != 0 && age > timeout
+        && beat == s->beat_ns
+        && atomic_load(&s->shm->state) == MST_STATE_READY)
+    {
+        s->hung_ms = age / MST_MS;
+        (void) kill(s->engine, SIGKILL);
+    }
+
+    s->beat_ns = beat;
 }
 
 

@@ -109,16 +109,17 @@ sub wait_ready {
 }
 
 
-# its heartbeat ends; the one that stops a test's server kills it
+# its heartbeat ends, and no supervisor restarts it
 
 sub stop_engine {
     my ($model) = @_;
 
     my ($pid) = get('/status') =~ /"model":"$model".*?"engine_pid":(\d+)/s
         or die "no engine of $model\n";
+    my $super = parent($pid);
 
-    kill STOP => $pid;
-    push @Stopped, $pid;
+    kill STOP => $super, $pid;
+    push @Stopped, $super, $pid;
 
     my $end = time + 10;
 
@@ -128,6 +129,16 @@ sub stop_engine {
     }
 
     die "a stopped engine is still ready\n";
+}
+
+sub parent {
+    my ($pid) = @_;
+
+    open my $fh, '<', "/proc/$pid/status" or die "no process $pid\n";
+
+    my ($parent) = map { /^PPid:\s*(\d+)/ } <$fh>;
+
+    return $parent;
 }
 
 END {
