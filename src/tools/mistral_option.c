@@ -144,3 +144,34 @@ mistral_option_parse(const mistral_option_t *table, size_t n, int argc,
 
     return MISTRAL_OK;
 }
+
+
+const char *
+mistral_option_operand(const mistral_option_t *table, size_t n, int *argc,
+    char **argv)
+{
+    int                      i;
+    const char              *operand;
+    const mistral_option_t  *o;
+
+    for (i = 1; i < *argc; i++) {
+
+        if (argv[i][0] != '-' || argv[i][1] == '\0') {
+            operand = argv[i];
+
+            memmove(&argv[i], &argv[i + 1],
+                    (size_t) (*argc - i) * sizeof(char *));
+            (*argc)--;
+
+            return operand;
+        }
+
+        o = mistral_option_find(table, n, argv[i]);
+
+        if (o && o->kind != MISTRAL_FLAG && strchr(argv[i], '=') == NULL) {
+            i++;
+        }
+    }
+
+    return NULL;
+}

@@ -34,5 +34,13 @@ typedef struct {
 int mistral_option_parse(const mistral_option_t *table, size_t n, int argc,
     char **argv);
 
+/*
+ * Takes the first argument that is no option and no option's value out of
+ * argv; NULL: there is none.  For commands with one operand, before
+ * mistral_option_parse(), which complains about every further one.
+ */
+const char *mistral_option_operand(const mistral_option_t *table, size_t n,
+    int *argc, char **argv);
+
 
 #endif /* MISTRAL_OPTION_H */
