@@ -18,10 +18,11 @@ typedef struct {
 
 
 static const mistral_command_t  mistral_commands[] = {
+    { "bench", mistral_bench, "measure a server, or the engine alone" },
     { "engine", mistral_engine, "what nginx runs; --probe" },
     { "generate", mistral_generate, "answer one prompt on the terminal" },
     { "healthcheck", mistral_healthcheck,
-      "ask a URL whether a server is ready" }
+      "ask a URL whether a server is ready" },
 };
 
 #define MISTRAL_COMMANDS                                                      \

@@ -19,6 +19,7 @@
                                       sysexits.h: EX_CONFIG */
 
 
+int mistral_bench(int argc, char **argv);
 int mistral_engine(int argc, char **argv);
 int mistral_generate(int argc, char **argv);
 int mistral_healthcheck(int argc, char **argv);

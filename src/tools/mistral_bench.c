@@ -1,0 +1,224 @@
+
+/*
+ * mistral bench: how fast is a server, or the engine without one.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mst_time.h"
+#include "tools/mistral_bench.h"
+#include "tools/mistral_option.h"
+#include "tools/mistral_tool.h"
+
+
+volatile sig_atomic_t  mistral_bench_stop;
+
+static mistral_bench_conf_t  mistral_bench_conf = {
+    .seed = MISTRAL_BENCH_NO_SEED
+};
+
+
+#define MISTRAL_BENCH_OPTION(name, kind, field, low, high)                    \
+    { name, MISTRAL_ ## kind, &mistral_bench_conf.field, low, high }
+
+static const mistral_option_t  mistral_bench_options[] = {
+    MISTRAL_BENCH_OPTION("--help", FLAG, help, 0, 0),
+    MISTRAL_BENCH_OPTION("-h", FLAG, help, 0, 0),
+    MISTRAL_BENCH_OPTION("--json", TEXT, json, 0, 0),
+    MISTRAL_BENCH_OPTION("--model", TEXT, model, 0, 0),
+
+    /* "mistral bench URL" */
+    MISTRAL_BENCH_OPTION("--concurrency", UINT, concurrency, 1,
+                         MISTRAL_BENCH_CONNECTIONS),
+    MISTRAL_BENCH_OPTION("--requests", UINT, requests, 1, 1e12),
+    MISTRAL_BENCH_OPTION("--duration", REAL, duration, 0.01, 1e7),
+    MISTRAL_BENCH_OPTION("--rate", REAL, rate, 1e-3, 1e6),
+    MISTRAL_BENCH_OPTION("--seed", UINT, seed, 0, 0x1p53),
+    MISTRAL_BENCH_OPTION("--prompt-tokens", UINT, prompt_tokens, 1, 1e6),
+    MISTRAL_BENCH_OPTION("--max-tokens", UINT, max_tokens, 1, INT32_MAX),
+    MISTRAL_BENCH_OPTION("--profile", TEXT, profile, 0, 0),
+    MISTRAL_BENCH_OPTION("--warmup", UINT, warmup, 1, 1e9),
+    MISTRAL_BENCH_OPTION("--timeout", REAL, timeout, 0.01, 1e6),
+    MISTRAL_BENCH_OPTION("--stream", FLAG, stream, 0, 0),
+    MISTRAL_BENCH_OPTION("--no-stream", FLAG, no_stream, 0, 0),
+    MISTRAL_BENCH_OPTION("--ignore-eos", FLAG, ignore_eos, 0, 0),
+
+    /* "mistral bench --engine" */
+    MISTRAL_BENCH_OPTION("--engine", FLAG, engine, 0, 0),
+    MISTRAL_BENCH_OPTION("--threads", UINT, threads, 1, 1024),
+    MISTRAL_BENCH_OPTION("--isa", TEXT, isa, 0, 0),
+    MISTRAL_BENCH_OPTION("--cases", TEXT, cases, 0, 0),
+    MISTRAL_BENCH_OPTION("--repeat", UINT, repeat, 1, 1000)
+};
+
+#undef MISTRAL_BENCH_OPTION
+
+#define MISTRAL_BENCH_OPTIONS                                                 \
+    (sizeof(mistral_bench_options) / sizeof(*mistral_bench_options))
+
+
+static const char  mistral_bench_help[] =
+    "usage: mistral bench URL [OPTION...]\n"
+    "       mistral bench --engine --model FILE [OPTION...]\n"
+    "\n"
+    "Sends chat requests to an OpenAI server and measures the time to the\n"
+    "first token, between tokens and to the end, tokens per second, and\n"
+    "errors.  URL is http://HOST[:PORT][/PATH]; no path is \"/v1\", and one\n"
+    "that does not end in \"/completions\" gets \"/chat/completions\".\n"
+    "\n"
+    "  --concurrency N    connections, each with one request at a time\n"
+    "                     (default 1; with --rate at most 1024)\n"
+    "  --requests N       end after N requests (default 100)\n"
+    "  --duration S       start no request after S seconds\n"
+    "  --rate R           R requests per second at random times (Poisson),\n"
+    "                     whether or not earlier ones are answered; times\n"
+    "                     count from when a request was due\n"
+    "  --prompt-tokens N  prompts of N random words, about N tokens\n"
+    "                     (default 128)\n"
+    "  --max-tokens N     length of an answer (default 64)\n"
+    "  --profile FILE     a JSON list of {\"weight\": 1, \"prompt_tokens\": N\n"
+    "                     or \"prompt\": TEXT, \"max_tokens\": N}; each\n"
+    "                     request is drawn from it by weight\n"
+    "  --seed N           of words, times and draws (default: another one\n"
+    "                     each time, since a server may know the prompts of\n"
+    "                     an earlier run)\n"
+    "  --model NAME       the request's \"model\" (default: none)\n"
+    "  --ignore-eos       ask for answers of full length\n"
+    "  --no-stream        whole answers instead of event streams\n"
+    "  --stream           event streams, the default\n"
+    "  --warmup N         requests before the measured ones (default: none)\n"
+    "  --timeout S        of one request (default 300)\n"
+    "  --json FILE        write the report as JSON, \"-\": to stdout and\n"
+    "                     nothing else\n"
+    "\n"
+    "With --engine, the engine alone, in this process:\n"
+    "\n"
+    "  --model FILE       a GGUF file\n"
+    "  --cases LIST       of decode_N: N answers at once, from 128 to 256\n"
+    "                     tokens of context; prefill_N: a prompt of N tokens\n"
+    "                     (default decode_1,prefill_512,prefill_2048,\n"
+    "                     decode_8,decode_16)\n"
+    "  --repeat N         the median of N runs is shown (default 5)\n"
+    "  --threads N        (default: one per core that we may use)\n"
+    "  --isa NAME         avx512, avx2 or c (default: the best there is)\n"
+    "  --json FILE        an object with a number for each case\n"
+    "\n"
+    "Exits with 1 when no request succeeded.\n";
+
+
+static void
+mistral_bench_signal(int sig)
+{
+    (void) sig;
+
+    mistral_bench_stop = 1;
+}
+
+
+/* options of the other kind of bench are a mistake, not a wish */
+
+static int
+mistral_bench_check_engine(const mistral_bench_conf_t *c)
+{
+    if (c->url) {
+        return mistral_complain(MISTRAL_USAGE, "bench", "--engine asks no "
+                                "server, \"%s\" is one too many", c->url);
+    }
+
+    if (c->model == NULL) {
+        return mistral_complain(MISTRAL_USAGE, "bench", "--engine needs "
+                                "--model FILE");
+    }
+
+    if (c->concurrency || c->requests || c->duration > 0 || c->rate > 0
+        || c->prompt_tokens || c->max_tokens || c->profile || c->warmup
+        || c->timeout > 0 || c->stream || c->no_stream || c->ignore_eos
+        || c->seed != MISTRAL_BENCH_NO_SEED)
+    {
+        return mistral_complain(MISTRAL_USAGE, "bench", "--engine goes with "
+                                "--model, --cases, --repeat, --threads, --isa "
+                                "and --json only");
+    }
+
+    return MISTRAL_OK;
+}
+
+
+static int
+mistral_bench_check_http(const mistral_bench_conf_t *c)
+{
+    if (c->url == NULL) {
+        return mistral_complain(MISTRAL_USAGE, "bench", "a URL or --engine is "
+                                "needed, see \"mistral bench --help\"");
+    }
+
+    if (c->threads || c->isa || c->cases || c->repeat) {
+        return mistral_complain(MISTRAL_USAGE, "bench", "--threads, --isa, "
+                                "--cases and --repeat go with --engine");
+    }
+
+    if (c->requests && c->duration > 0) {
+        return mistral_complain(MISTRAL_USAGE, "bench", "one of --requests "
+                                "and --duration, not both");
+    }
+
+    if (c->stream && c->no_stream) {
+        return mistral_complain(MISTRAL_USAGE, "bench", "one of --stream and "
+                                "--no-stream, not both");
+    }
+
+    if (c->profile && (c->prompt_tokens || c->max_tokens)) {
+        return mistral_complain(MISTRAL_USAGE, "bench", "--profile says how "
+                                "long prompts and answers are, not "
+                                "--prompt-tokens or --max-tokens");
+    }
+
+    return MISTRAL_OK;
+}
+
+
+int
+mistral_bench(int argc, char **argv)
+{
+    int                    rc;
+    struct sigaction       action;
+    mistral_bench_conf_t  *c;
+
+    c = &mistral_bench_conf;
+
+    c->url = mistral_option_operand(mistral_bench_options,
+                                    MISTRAL_BENCH_OPTIONS, &argc, argv);
+
+    rc = mistral_option_parse(mistral_bench_options, MISTRAL_BENCH_OPTIONS,
+                              argc, argv);
+
+    if (rc == MISTRAL_OK && c->help) {
+        (void) fputs(mistral_bench_help, stdout);
+        return MISTRAL_OK;
+    }
+
+    if (rc == MISTRAL_OK) {
+        rc = c->engine ? mistral_bench_check_engine(c)
+                       : mistral_bench_check_http(c);
+    }
+
+    if (rc != MISTRAL_OK) {
+        return rc;
+    }
+
+    /* the first ^C ends the run and shows what there is, the second one the
+       process */
+
+    memset(&action, 0, sizeof(action));
+    action.sa_handler = mistral_bench_signal;
+    action.sa_flags = (int) SA_RESETHAND;
+    (void) sigaction(SIGINT, &action, NULL);
+    (void) sigaction(SIGTERM, &action, NULL);
+
+    if (c->seed == MISTRAL_BENCH_NO_SEED) {
+        c->seed = mst_time_ns() & 0xffffffff;
+    }
+
+    return c->engine ? mistral_bench_engine(c) : mistral_bench_http(c);
+}
