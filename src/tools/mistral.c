@@ -23,6 +23,7 @@ static const mistral_command_t  mistral_commands[] = {
     { "generate", mistral_generate, "answer one prompt on the terminal" },
     { "healthcheck", mistral_healthcheck,
       "ask a URL whether a server is ready" },
+    { "inspect", mistral_inspect, "what a model holds, whether it would run" },
 };
 
 #define MISTRAL_COMMANDS                                                      \

@@ -1,0 +1,365 @@
+
+/*
+ * mistral inspect FILE: what a model holds, what memory it needs, and every
+ * reason why it would not run.  Reads no weights.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/mst_cpu_mem.h"
+#include "tools/mistral_inspect.h"
+#include "tools/mistral_option.h"
+#include "tools/mistral_tool.h"
+
+#define MISTRAL_INSPECT_BATCH  16              /* as max_batch auto */
+#define MISTRAL_INSPECT_ROWS   512             /* as prefill_chunk auto */
+
+
+static struct {
+    int       help;
+    int       json;
+    uint64_t  context;
+    uint64_t  batch;
+} mistral_inspect_args;
+
+
+static const mistral_option_t  mistral_inspect_options[] = {
+    { "--help", MISTRAL_FLAG, &mistral_inspect_args.help, 0, 0 },
+    { "-h", MISTRAL_FLAG, &mistral_inspect_args.help, 0, 0 },
+    { "--json", MISTRAL_FLAG, &mistral_inspect_args.json, 0, 0 },
+    { "--context", MISTRAL_UINT, &mistral_inspect_args.context, 2,
+      INT32_MAX },
+    { "--batch", MISTRAL_UINT, &mistral_inspect_args.batch, 1, 16384 }
+};
+
+#define MISTRAL_INSPECT_OPTIONS                                               \
+    (sizeof(mistral_inspect_options) / sizeof(*mistral_inspect_options))
+
+
+static const char  mistral_inspect_help[] =
+    "usage: mistral inspect FILE [OPTION...]\n"
+    "\n"
+    "Shows what a GGUF file holds: architecture, shapes, types of the\n"
+    "weights, tokenizer, chat template, and the memory that it needs.\n"
+    "\n"
+    "  --context N  tokens of one sequence (default: what the model was made\n"
+    "               for)\n"
+    "  --batch N    sequences at once (default 16)\n"
+    "  --json       print one object\n"
+    "\n"
+    "Exits with 78 when the model would not run, with a line on stderr for\n"
+    "each reason.\n";
+
+
+/* the next reason's room; the last one is used again when there are many */
+
+static mst_err_t *
+mistral_inspect_reason(mistral_inspect_t *m)
+{
+    mst_err_t  *err;
+
+    if (m->n_reasons < MISTRAL_INSPECT_REASONS) {
+        m->n_reasons++;
+    }
+
+    err = &m->reasons[m->n_reasons - 1];
+    err->text[0] = '\0';
+
+    return err;
+}
+
+
+static void
+mistral_inspect_string(const mistral_inspect_t *m, const char *key, char *buf,
+    size_t size)
+{
+    size_t     i;
+    mst_str_t  s;
+
+    buf[0] = '\0';
+
+    if (mst_gguf_string(m->gguf, key, &s, NULL) != MST_OK) {
+        return;
+    }
+
+    for (i = 0; i < s.len && i < size - 1; i++) {
+        buf[i] = (s.data[i] >= ' ' && s.data[i] <= '~') ? s.data[i] : '?';
+    }
+
+    buf[i] = '\0';
+}
+
+
+static void
+mistral_inspect_tensor(mistral_inspect_t *m, const mst_tensor_t *t)
+{
+    size_t                   i;
+    uint64_t                 n;
+    mistral_inspect_type_t  *type;
+
+    /* of a type we cannot size nobody has multiplied these */
+
+    n = 1;
+
+    for (i = 0; i < MST_TENSOR_DIMS; i++) {
+        if (__builtin_mul_overflow(n, t->dims[i], &n)) {
+            n = 0;
+            break;
+        }
+    }
+
+    for (i = 0; i < m->n_types; i++) {
+        if (m->types[i].type == t->type) {
+            break;
+        }
+    }
+
+    if (i == MISTRAL_INSPECT_TYPES) {
+        i--;                                   /* the format has fewer */
+    }
+
+    type = &m->types[i];
+
+    if (i == m->n_types) {
+        type->type = t->type;
+        m->n_types++;
+    }
+
+    type->tensors++;
+    type->parameters += n;
+    type->size += t->size;
+
+    m->tensors++;
+    m->parameters += n;
+    m->weights += t->size;
+}
+
+
+static void
+mistral_inspect_tensors(mistral_inspect_t *m)
+{
+    size_t  i;
+
+    for (i = 0; i < mst_gguf_n_tensors(m->gguf); i++) {
+        mistral_inspect_tensor(m, mst_gguf_tensor_at(m->gguf, i));
+    }
+}
+
+
+/* what the text room says about a file names the key, maybe not the file */
+
+static void
+mistral_inspect_name(const mistral_inspect_t *m, mst_err_t *err)
+{
+    if (strncmp(err->text, m->path, strlen(m->path)) != 0) {
+        (void) mst_err_prefix(err, m->path);
+    }
+}
+
+
+static void
+mistral_inspect_words(mistral_inspect_t *m)
+{
+    char       pre[32];
+    size_t     n;
+    mst_err_t  err;
+
+    mistral_inspect_string(m, "tokenizer.ggml.model", m->vocabulary,
+                           sizeof(m->vocabulary) / 2);
+    mistral_inspect_string(m, "tokenizer.ggml.pre", pre, sizeof(pre));
+
+    n = strlen(m->vocabulary);
+
+    (void) snprintf(m->vocabulary + n, sizeof(m->vocabulary) - n, "%s%s",
+                    n && pre[0] ? ", " : "", pre);
+
+    err.text[0] = '\0';
+    m->tokenizer = mst_tokenizer_create_gguf(m->gguf, &err);
+
+    if (m->tokenizer == NULL) {
+        mistral_inspect_name(m, &err);
+        *mistral_inspect_reason(m) = err;
+        return;                        /* a template needs its tokens */
+    }
+
+    m->template = mst_template_create_gguf(m->gguf, m->tokenizer, &err);
+
+    if (m->template == NULL) {
+        mistral_inspect_name(m, &err);
+        *mistral_inspect_reason(m) = err;
+    }
+}
+
+
+/* the backend itself is asked: a pool that nobody touches costs nothing */
+
+static void
+mistral_inspect_memory(mistral_inspect_t *m)
+{
+    uint64_t                  tokens;
+    mst_err_t                 err;
+    mst_backend_t            *b;
+    mst_backend_conf_t        bc;
+    const mst_config_t       *c;
+    const mst_backend_ops_t  *ops;
+
+    c = &m->config;
+    err.text[0] = '\0';
+    memset(&bc, 0, sizeof(bc));
+
+    bc.n_layers = c->n_layers;
+    bc.dim = c->dim;
+    bc.ff_dim = c->ff_dim;
+    bc.n_heads = c->n_heads;
+    bc.n_kv_heads = c->n_kv_heads;
+    bc.head_dim = c->head_dim;
+    bc.rope_dim = c->rope_dim;
+    bc.n_vocab = c->n_vocab;
+    bc.context = (uint32_t) m->context;
+    bc.rms_eps = c->rms_eps;
+    bc.rope_base = c->rope_base;
+    bc.threads = 1;
+    bc.max_seqs = (uint32_t) m->batch;
+    bc.max_rows = bc.max_seqs > MISTRAL_INSPECT_ROWS ? bc.max_seqs
+                                                     : MISTRAL_INSPECT_ROWS;
+    bc.kv_type = MST_KV_F32;
+
+    ops = mst_backend_open("cpu", &err);
+    b = ops ? ops->create(&bc, &err) : NULL;
+
+    if (b == NULL) {
+        *mistral_inspect_reason(m) = err;
+        return;
+    }
+
+    ops->info(b, &m->memory);
+    ops->destroy(b);
+
+    tokens = m->memory.block_tokens;
+    m->kv_full = (m->context + tokens - 1) / tokens * m->batch
+                 * m->memory.block_size;
+    m->has_memory = 1;
+}
+
+
+static void
+mistral_inspect_model(mistral_inspect_t *m)
+{
+    mst_err_t    err;
+    mst_check_t  check;
+
+    err.text[0] = '\0';
+
+    if (mst_check_gguf(m->gguf, &check, &err) != MST_OK) {
+        *mistral_inspect_reason(m) = err;
+    }
+
+    /* a file with one strange tensor has a shape all the same */
+
+    m->has_config = (mst_config_gguf(m->gguf, &m->config, NULL) == MST_OK);
+
+    if (!m->has_config) {
+        return;
+    }
+
+    if (m->context == 0) {
+        m->context = m->config.context;
+    }
+
+    if (m->context > m->config.context) {
+        (void) mst_err_set(mistral_inspect_reason(m), "--context %llu is over "
+                           "the %u tokens that the model was made for",
+                           (unsigned long long) m->context,
+                           m->config.context);
+        m->context = m->config.context;
+    }
+
+    if (m->weights > m->ram) {
+        (void) mst_err_set(mistral_inspect_reason(m), "%s: weights of %llu "
+                           "MiB, this machine or control group has %llu MiB",
+                           m->path, (unsigned long long) m->weights >> 20,
+                           (unsigned long long) m->ram >> 20);
+    }
+
+    mistral_inspect_memory(m);
+}
+
+
+static void
+mistral_inspect_look(mistral_inspect_t *m)
+{
+    mst_err_t  err;
+
+    err.text[0] = '\0';
+    m->ram = mst_cpu_mem_limit();
+    m->gguf = mst_gguf_open(m->path, &err);
+
+    if (m->gguf == NULL) {
+        *mistral_inspect_reason(m) = err;
+        return;
+    }
+
+    mistral_inspect_string(m, "general.architecture", m->arch,
+                           sizeof(m->arch));
+    mistral_inspect_string(m, "general.name", m->name, sizeof(m->name));
+    mistral_inspect_tensors(m);
+    mistral_inspect_model(m);
+    mistral_inspect_words(m);
+}
+
+
+int
+mistral_inspect(int argc, char **argv)
+{
+    int     rc;
+    size_t  i;
+
+    static mistral_inspect_t  m;
+
+    m.path = mistral_option_operand(mistral_inspect_options,
+                                    MISTRAL_INSPECT_OPTIONS, &argc, argv);
+
+    rc = mistral_option_parse(mistral_inspect_options,
+                              MISTRAL_INSPECT_OPTIONS, argc, argv);
+
+    if (rc != MISTRAL_OK) {
+        return rc;
+    }
+
+    if (mistral_inspect_args.help) {
+        (void) fputs(mistral_inspect_help, stdout);
+        return MISTRAL_OK;
+    }
+
+    if (m.path == NULL) {
+        return mistral_complain(MISTRAL_USAGE, argv[0], "one FILE is needed, "
+                                "see \"mistral inspect --help\"");
+    }
+
+    m.context = mistral_inspect_args.context;
+    m.batch = mistral_inspect_args.batch ? mistral_inspect_args.batch
+                                         : MISTRAL_INSPECT_BATCH;
+
+    mistral_inspect_look(&m);
+
+    rc = mistral_inspect_args.json ? mistral_inspect_json(&m)
+                                   : mistral_inspect_text(&m);
+
+    if (rc != MST_OK || fflush(stdout) == EOF || ferror(stdout)) {
+        rc = mistral_complain(MISTRAL_FAILED, argv[0], "stdout: %s",
+                              strerror(errno));
+    }
+
+    for (i = 0; i < m.n_reasons; i++) {
+        rc = mistral_complain(MISTRAL_REFUSED, argv[0], "%s",
+                              m.reasons[i].text);
+    }
+
+    mst_template_destroy(m.template);
+    mst_tokenizer_destroy(m.tokenizer);
+    mst_gguf_close(m.gguf);
+
+    return rc;
+}
