@@ -24,6 +24,7 @@ static const mistral_command_t  mistral_commands[] = {
     { "healthcheck", mistral_healthcheck,
       "ask a URL whether a server is ready" },
     { "inspect", mistral_inspect, "what a model holds, whether it would run" },
+    { "metrics", mistral_metrics, "what a running engine says of itself" }
 };
 
 #define MISTRAL_COMMANDS                                                      \

@@ -24,6 +24,7 @@ int mistral_engine(int argc, char **argv);
 int mistral_generate(int argc, char **argv);
 int mistral_healthcheck(int argc, char **argv);
 int mistral_inspect(int argc, char **argv);
+int mistral_metrics(int argc, char **argv);
 
 /* "mistral NAME: sentence" on stderr; returns the code, for "return" */
 int mistral_complain(int code, const char *name, const char *fmt, ...)
