@@ -24,7 +24,7 @@
 static int mistral_conn_body(void *data, const char *p, size_t n);
 static int mistral_conn_open(mistral_conn_t *c, mistral_conns_t *s);
 static int mistral_conn_write(mistral_conn_t *c);
-static int mistral_conn_read(mistral_conn_t *c, mistral_conns_t *s);
+static int mistral_conn_read(mistral_conn_t *c, mistral_conns_t *s, int ended);
 
 
 void
@@ -374,8 +374,11 @@ mistral_conn_take(mistral_conn_t *c, mistral_conns_t *s, const char *p,
 }
 
 
+/* the end of a connection that came with the last bytes has no event of its
+   own, so a short read is the last one only where no end was seen */
+
 static int
-mistral_conn_read(mistral_conn_t *c, mistral_conns_t *s)
+mistral_conn_read(mistral_conn_t *c, mistral_conns_t *s, int ended)
 {
     int      rc;
     ssize_t  n;
@@ -408,7 +411,7 @@ mistral_conn_read(mistral_conn_t *c, mistral_conns_t *s)
             return rc;
         }
 
-        if ((size_t) n < sizeof(buf)) {
+        if ((size_t) n < sizeof(buf) && !ended) {
             return MST_OK;
         }
     }
@@ -416,7 +419,7 @@ mistral_conn_read(mistral_conn_t *c, mistral_conns_t *s)
 
 
 int
-mistral_conn_event(mistral_conn_t *c, mistral_conns_t *s)
+mistral_conn_event(mistral_conn_t *c, mistral_conns_t *s, uint32_t events)
 {
     int        rc, error;
     socklen_t  len;
@@ -465,7 +468,8 @@ mistral_conn_event(mistral_conn_t *c, mistral_conns_t *s)
         }
     }
 
-    return mistral_conn_read(c, s);
+    return mistral_conn_read(c, s, (events & (EPOLLRDHUP | EPOLLHUP
+                                              | EPOLLERR)) != 0);
 }
 
 

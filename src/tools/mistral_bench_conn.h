@@ -56,9 +56,10 @@ void mistral_conn_fini(mistral_conn_t *c);
 int mistral_conn_start(mistral_conn_t *c, mistral_conns_t *s,
     uint64_t due_ns, uint64_t now_ns);
 
-/* after an event; c->busy tells whether the request goes on.  MST_ERROR: it
-   failed without an answer */
-int mistral_conn_event(mistral_conn_t *c, mistral_conns_t *s);
+/* after an event with the flags of epoll; c->busy tells whether the request
+   goes on.  MST_ERROR: it failed without an answer */
+int mistral_conn_event(mistral_conn_t *c, mistral_conns_t *s,
+    uint32_t events);
 
 /* takes too long */
 void mistral_conn_timeout(mistral_conn_t *c, mistral_conns_t *s,

@@ -239,7 +239,7 @@ mistral_load_wait(const mistral_load_t *l, uint64_t now)
 static void
 mistral_load_events(mistral_load_t *l, uint64_t wait)
 {
-    int                  i, n, rc;
+    int                  i, n, rc, busy;
     mistral_conn_t      *c;
     struct pollfd        poll;
     struct timespec      time;
@@ -264,14 +264,10 @@ mistral_load_events(mistral_load_t *l, uint64_t wait)
     for (i = 0; i < n; i++) {
         c = events[i].data.ptr;
 
-        if (!c->busy) {
-            (void) mistral_conn_event(c, &l->shared);
-            continue;
-        }
+        busy = c->busy;
+        rc = mistral_conn_event(c, &l->shared, events[i].events);
 
-        rc = mistral_conn_event(c, &l->shared);
-
-        if (!c->busy) {
+        if (busy && !c->busy) {
             l->running--;
             mistral_load_free(l, c, rc);
         }

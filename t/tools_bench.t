@@ -1,0 +1,715 @@
+#!/usr/bin/perl
+
+# mistral bench, inspect and metrics from the shell: sentences, exit codes,
+# what they count and what they print.  The servers are a few lines of Perl
+# that answer as told, and nginx with the null model.
+
+use warnings;
+use strict;
+
+use Cwd qw/ abs_path /;
+use File::Temp qw/ tempdir /;
+use IO::Select;
+use IO::Socket::INET;
+use JSON::PP;
+use POSIX ();
+use Test::More;
+use Time::HiRes qw/ time sleep /;
+
+my $build = abs_path($ENV{BUILD} || 'build');
+my $program = "$build/mistral";
+my $model = "$build/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+my $dir = tempdir('mistral_bench.XXXXXX', TMPDIR => 1, CLEANUP => 1);
+my ($nginx, @servers);
+
+$SIG{PIPE} = 'IGNORE';
+
+chmod 0755, $dir;
+ok(-x $program, "$program is there") or BAIL_OUT("make first");
+ok(-r $model, "$model is there") or BAIL_OUT("make model first");
+
+usage();
+counts();
+failures();
+connections();
+profiles();
+against_nginx();
+engine();
+inspect();
+
+done_testing();
+
+
+# one sentence, nothing on stdout, exit code 2
+
+sub usage {
+    my $url = 'http://127.0.0.1:1';
+    my @e = ('bench', '--engine', '--model', 'm');
+    my @cases = (
+        [ ['bench'],                          qr/a URL or --engine is needed/ ],
+        [ ['bench', $url, 'b'],               qr/"b" belongs to no option/ ],
+        [ ['bench', '--seed', 1, $url, 'b'],  qr/"b" belongs to no option/ ],
+        [ ['bench', 'https://h'],             qr/no TLS here/ ],
+        [ ['bench', 'ftp://h'],               qr/is no URL of the form/ ],
+        [ ['bench', $url, '--concurrency', 0], qr/--concurrency 0 is outside/ ],
+        [ ['bench', $url, '--rate', 0],       qr/--rate 0 is outside/ ],
+        [ ['bench', $url, '--requests', 1, '--duration', 1], qr/not both/ ],
+        [ ['bench', $url, '--stream', '--no-stream'], qr/not both/ ],
+        [ ['bench', $url, '--profile', 'p', '--max-tokens', 1],
+          qr/--profile says how long/ ],
+        [ ['bench', $url, '--threads', 1],    qr/go with --engine/ ],
+        [ ['bench', '--engine'],              qr/--engine needs --model/ ],
+        [ [@e, $url],                         qr/--engine asks no server/ ],
+        [ [@e, '--rate', 1],                  qr/--engine goes with/ ],
+        [ [@e, '--seed', 0],                  qr/--engine goes with/ ],
+        ( map { [ [@e, '--cases', $_], qr/is no list of up to 16/ ] }
+          'x', 'decode_', 'decode_0', 'decode_257', 'prefill_1x', 'decode_1,',
+          'decode_1,decode_1', join(',', map { "decode_$_" } 1 .. 17) ),
+        [ ['inspect'],                        qr/one FILE is needed/ ],
+        [ ['inspect', 'a', 'b'],              qr/"b" belongs to no option/ ],
+        [ ['inspect', 'a', '--batch', 0],     qr/--batch 0 is outside/ ],
+        [ ['metrics', 'a'],                   qr/"a" belongs to no option/ ],
+        [ ['metrics', '--pid', 0],            qr/--pid 0 is outside/ ],
+    );
+
+    for my $case (@cases) {
+        my ($args, $like) = @$case;
+        my $r = run(@$args);
+        my $name = "@$args";
+
+        is($r->{code}, 2, "$name: exit code");
+        like($r->{err}, $like, "$name: sentence");
+        is(($r->{err} =~ tr/\n//), 1, "$name: one line");
+        is($r->{out}, '', "$name: nothing on stdout");
+    }
+}
+
+
+# streams and whole answers of known size, over one kept connection
+
+sub counts {
+    my $port = server(sub {
+        my ($request) = @_;
+        my $body = $request->{body};
+
+        return answer(200, encode_json({ choices => [ {} ],
+            usage => { prompt_tokens => 11, completion_tokens => 7 } }))
+            if !$body->{stream};
+
+        return stream(0.03, 'one', 'two', 'three');
+    });
+
+    my $r = json('bench', "http://127.0.0.1:$port", '--requests', 4,
+                 '--max-tokens', 5, '--model', 'm"1', '--ignore-eos',
+                 '--prompt-tokens', 17);
+    my $j = $r->{json};
+
+    is($r->{code}, 0, 'stream: exit code');
+    is_deeply([@$j{qw/ done failed errors stream concurrency /}],
+              [4, 0, {}, JSON::PP::true, 1], 'stream: all done');
+    is_deeply([@$j{qw/ prompt_tokens completion_tokens cached_tokens /}],
+              [40, 12, 8], 'stream: tokens');
+    is_deeply([map { $j->{$_}{count} }
+               qw/ ttft_ms inter_token_ms per_token_ms end_to_end_ms /],
+              [4, 8, 4, 4], 'stream: samples');
+
+    for my $name (qw/ ttft_ms inter_token_ms per_token_ms end_to_end_ms /) {
+        my $s = $j->{$name};
+        is_deeply([sort keys %$s], [qw/ count max mean min p50 p90 p99 /],
+                  "$name: keys");
+        ok($s->{min} <= $s->{p50} && $s->{p50} <= $s->{p90}
+           && $s->{p90} <= $s->{p99} && $s->{p99} <= $s->{max},
+           "$name: in order");
+    }
+
+    cmp_ok($j->{inter_token_ms}{p50}, '>=', 15, 'text comes every 30 ms');
+    cmp_ok($j->{end_to_end_ms}{min}, '>=', 50, 'end to end is all of it');
+    cmp_ok($j->{per_token_ms}{mean}, '>=', 15, 'per token');
+
+    my @seen = seen($port);
+    is(scalar(grep { $_->{first} } @seen), 1, 'one connection');
+    like($seen[0]{head}, qr{^POST /v1/chat/completions HTTP/1\.1\r\n}, 'POST');
+    like($seen[0]{head}, qr{\r\nHost: 127\.0\.0\.1:$port\r\n}, 'Host');
+
+    my $b = $seen[0]{body};
+    is_deeply([@$b{qw/ model max_tokens ignore_eos stream stream_options /}],
+              ['m"1', 5, JSON::PP::true, JSON::PP::true,
+               { include_usage => JSON::PP::true }], 'the request');
+
+    my @prompts = map { $_->{body}{messages}[0]{content} } @seen;
+    is_deeply([map { scalar split } @prompts], [(17) x 4], 'words');
+    is(scalar(keys %{{ map { $_ => 1 } @prompts }}), 4, 'no two are alike');
+
+    my @same;
+
+    for (1, 2) {
+        json('bench', "http://127.0.0.1:$port/v1/completions",
+             '--requests', 2, '--no-stream', '--seed', 5, '--warmup', 1);
+        push @same, join '|', map { $_->{body}{prompt} } seen($port);
+    }
+
+    is($same[0], $same[1], 'the same seed, the same prompts');
+    is(scalar(split /\|/, $same[0]), 3, 'the warm-up is one more');
+
+    $r = json('bench', "http://127.0.0.1:$port", '--requests', 3,
+              '--no-stream', '--warmup', 2);
+    $j = $r->{json};
+    is_deeply([@$j{qw/ done prompt_tokens completion_tokens ttft_ms stream /}],
+              [3, 33, 21, undef, JSON::PP::false], 'whole answers');
+    ok(!exists +(seen($port))[0]{body}{stream}, 'no stream was asked for');
+
+    # text report, a file, and an operand behind the options
+
+    $r = run('bench', '--requests', 2, '--json', "$dir/report.json",
+             "http://127.0.0.1:$port");
+    is($r->{code}, 0, 'text: exit code');
+    like($r->{out}, qr/^requests: +2 done, 0 failed in/m, 'text: requests');
+    like($r->{out}, qr/^tokens out: +6, [\d.]+\/s$/m, 'text: tokens');
+    like($r->{out}, qr/^to first token( +[\d.]+){5}$/m, 'text: first token');
+    is($r->{err}, '', 'text: no progress without a terminal');
+    is(decode_json(slurp("$dir/report.json"))->{done}, 2, 'the file');
+
+    $r = run('bench', "http://127.0.0.1:$port", '--requests', 1, '--json',
+             "$dir/none/x");
+    is($r->{code}, 1, 'no such folder: exit code');
+    like($r->{err}, qr/none\/x: No such file/, 'no such folder: sentence');
+}
+
+
+sub failures {
+    my %answers = (
+        '503'          => answer(503, '{"error":{"message":"full"}}'),
+        'stream_error' => "HTTP/1.1 200 OK\r\n"
+                          . "Content-Type: text/event-stream\r\n"
+                          . "Connection: close\r\n\r\n"
+                          . "data: {\"error\":{\"message\":\"x\"}}\n\n",
+        'incomplete'   => "HTTP/1.1 200 OK\r\n"
+                          . "Content-Type: text/event-stream\r\n"
+                          . "Content-Length: 12\r\n\r\ndata: {}\n\n\n\n",
+        'protocol'     => "garbage\r\n",
+        'closed'       => "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx",
+        'timeout'      => "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhold",
+    );
+
+    for my $name (sort keys %answers) {
+        my $port = server(sub { $answers{$name} });
+        my $r = json('bench', "http://127.0.0.1:$port", '--requests', 2,
+                     '--timeout', $name eq 'timeout' ? 0.3 : 10);
+
+        is($r->{code}, 1, "$name: exit code");
+        is($r->{err}, "mistral bench: no request succeeded\n",
+           "$name: sentence");
+        is_deeply($r->{json}{errors}, { $name => 2 }, "$name: counted");
+        is_deeply([@{ $r->{json} }{qw/ done failed ttft_ms /}],
+                  [0, 2, undef], "$name: no answer");
+        like($r->{json}{first_error}, $name eq '503' ? qr/full/ : qr/\w/,
+             "$name: what the first said");
+    }
+
+    # some fail, some do not: that is a measurement
+
+    my $n = 0;
+    my $port = server(sub { $n++ % 2 ? answer(429, 'slow') : stream(0, 'a') });
+    my $r = run('bench', "http://127.0.0.1:$port", '--requests', 4);
+    is($r->{code}, 0, 'half of them: exit code');
+    like($r->{out}, qr/2 done, 2 failed/, 'half of them: counted');
+    like($r->{out}, qr/^failures: +status 429: 2$/m, 'half of them: status');
+    like($r->{out}, qr/^the first said: +slow$/m, 'half of them: why');
+
+    my $s = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1');
+    $port = $s->sockport;
+    close $s;
+
+    $r = run('bench', "http://127.0.0.1:$port");
+    is($r->{code}, 1, 'nobody there: exit code');
+    is($r->{err}, "mistral bench: 127.0.0.1 port $port: Connection refused\n",
+       'nobody there: sentence');
+
+    $port = server(sub { answer(500, 'x') });
+    $r = run('bench', "http://127.0.0.1:$port", '--warmup', 1);
+    is($r->{code}, 1, 'warm-up fails: exit code');
+    like($r->{err}, qr/no request of the warm-up succeeded: x/,
+         'warm-up fails: sentence');
+}
+
+
+# a server that ends its connections, politely and not
+
+sub connections {
+    my $port = server(sub {
+        return "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+               . '{"choices":[]}';
+    });
+
+    my $r = json('bench', "http://127.0.0.1:$port", '--requests', 3,
+                 '--no-stream');
+    is_deeply([@{ $r->{json} }{qw/ done failed without_usage retried /}],
+              [3, 0, 3, 0], 'Connection: close');
+    is(scalar(grep { $_->{first} } seen($port)), 3, 'three connections');
+
+    # it promises to go on, then closes at the next request
+
+    $port = server(sub {
+        my ($request) = @_;
+        return $request->{first} ? answer(200, '{"choices":[]}') : '';
+    });
+
+    $r = json('bench', "http://127.0.0.1:$port", '--requests', 3,
+              '--no-stream');
+    is_deeply([@{ $r->{json} }{qw/ done failed retried /}], [3, 0, 2],
+              'a kept connection that is closed is no failure');
+}
+
+
+sub profiles {
+    my $port = server(sub { answer(200, '{"choices":[]}') });
+    my @base = ('bench', "http://127.0.0.1:$port", '--no-stream', '--profile');
+
+    spew("$dir/p.json", encode_json([
+        { weight => 3, prompt_tokens => 5, max_tokens => 1 },
+        { prompt => "say \"\x{e9}\"\n", max_tokens => 2 } ]));
+
+    my $r = json(@base, "$dir/p.json", '--requests', 80, '--seed', 7);
+    is($r->{json}{done}, 80, 'profile: all done');
+
+    my %n;
+    for (seen($port)) {
+        my $text = $_->{body}{messages}[0]{content};
+        $n{ $_->{body}{max_tokens} }++;
+        $_->{body}{max_tokens} == 2 ? $text eq "say \"\x{e9}\"\n"
+                                    : split(' ', $text) == 5
+            or fail("profile: prompt $text");
+    }
+
+    is($n{1} + $n{2}, 80, 'profile: nothing else');
+    cmp_ok($n{1}, '>', 45, 'profile: three of four, about');
+    cmp_ok($n{2}, '>', 8, 'profile: one of four, about');
+
+    my @bad = (
+        [ '[',                        qr/p\.json: no JSON: line 1/ ],
+        [ '{}',                       qr/a list of 1 \.\. 10000 objects/ ],
+        [ '[]',                       qr/a list of 1 \.\. 10000 objects/ ],
+        [ '[{}, 1]',                  qr/entry 1 is no object/ ],
+        [ '[{"weight": 0}]',          qr/entry 0: "weight" is no number/ ],
+        [ '[{"weight": "1"}]',        qr/entry 0: "weight" is no number/ ],
+        [ '[{"max_tokens": 0}]',      qr/entry 0: .* whole numbers/ ],
+        [ '[{"prompt_tokens": 1.5}]', qr/entry 0: .* whole numbers/ ],
+        [ '[{"prompt": 1}]',          qr/entry 0: "prompt" is a text/ ],
+        [ '[{"prompt": "a", "prompt_tokens": 1}]',
+          qr/entry 0: "prompt" is a text/ ],
+    );
+
+    for my $case (@bad) {
+        my ($text, $like) = @$case;
+        spew("$dir/p.json", $text);
+        $r = run(@base, "$dir/p.json");
+        is($r->{code}, 2, "profile $text: exit code");
+        like($r->{err}, $like, "profile $text: sentence");
+    }
+
+    $r = run(@base, "$dir/none");
+    is($r->{code}, 2, 'no profile: exit code');
+    like($r->{err}, qr/none: No such file/, 'no profile: sentence');
+}
+
+
+# the module with the null model: a rate that is known
+
+sub against_nginx {
+    my $port = nginx();
+
+    my $r = json('bench', "http://127.0.0.1:$port", '--requests', 12,
+                 '--concurrency', 6, '--max-tokens', 8, '--warmup', 2,
+                 '--prompt-tokens', 4);
+    my $j = $r->{json};
+
+    is($r->{code}, 0, 'nginx: exit code');
+    is_deeply([@$j{qw/ done failed completion_tokens without_usage /}],
+              [12, 0, 96, 0], 'nginx: all tokens');
+    cmp_ok($j->{ttft_ms}{min}, '>=', 9, 'nginx: the first after 10 ms');
+    cmp_ok($j->{per_token_ms}{p50}, '>', 18, 'nginx: 50 tokens/s');
+    cmp_ok($j->{seconds}, '>', 2 * 0.14, 'nginx: two rounds');
+
+    $r = json('bench', "http://127.0.0.1:$port", '--duration', 0.5,
+              '--rate', 100, '--max-tokens', 4, '--seed', 1);
+    $j = $r->{json};
+    my $n = $j->{done};
+
+    is($r->{code}, 0, 'rate: exit code');
+    is($j->{concurrency}, 1024, 'rate: connections');
+    cmp_ok($n, '>', 20, 'rate: about 50 requests');
+    cmp_ok($n, '<', 100, 'rate: not many more');
+    is($j->{completion_tokens}, 4 * $n, 'rate: all tokens');
+
+    # an open loop with one connection: waiting counts
+
+    $r = json('bench', "http://127.0.0.1:$port", '--requests', 20, '--rate',
+              1000, '--max-tokens', 2, '--concurrency', 1);
+    $j = $r->{json};
+    cmp_ok($j->{late}, '>', 15, 'one connection: late');
+    cmp_ok($j->{ttft_ms}{max}, '>', 300, 'one connection: waiting counts');
+
+    $r = json('bench', "http://127.0.0.1:$port", '--requests', 600,
+              '--concurrency', 300, '--max-tokens', 8, '--prompt-tokens', 1);
+    is_deeply([@{ $r->{json} }{qw/ done failed completion_tokens /}],
+              [600, 0, 4800], '300 connections');
+
+    metrics();
+}
+
+
+sub metrics {
+    my $r = run('metrics', '--json');
+    my ($j) = grep { $_->{model} eq 'bench_t' } @{ decode_json($r->{out}) };
+
+    is($r->{code}, 0, 'metrics: exit code');
+    is($r->{err}, '', 'metrics: nothing on stderr');
+    is_deeply([@$j{qw/ state backend max_batch context restarts workers /}],
+              ['ready', 'null', 512, 4096, 0, 1], 'metrics: state');
+    cmp_ok($j->{finished}, '>=', 12 + 600 + 20, 'metrics: finished');
+    cmp_ok($j->{completion_tokens}, '>=', 96 + 4800, 'metrics: tokens');
+    is($j->{running}, 0, 'metrics: nothing runs');
+    is($j->{held_requests}, 0, 'metrics: no place is held');
+
+    for my $field (qw/ engine_pid supervisor_pid /) {
+        $r = run('metrics', '--pid', $j->{$field});
+        is($r->{code}, 0, "--pid $field: exit code");
+        like($r->{out}, qr/^model +bench_t\nstate +ready$/m, "$field: text");
+        like($r->{out}, qr/^completion_tokens +$j->{completion_tokens}$/m,
+             "--pid $field: tokens");
+    }
+
+    $r = run('metrics', '--pid', $$);
+    is($r->{code}, 1, 'metrics of another process: exit code');
+    like($r->{err}, qr/^mistral metrics: process $$: /, 'and sentence');
+    is($r->{out}, '', 'and nothing on stdout');
+}
+
+
+sub engine {
+    my @m = ('bench', '--engine', '--model', $model, '--repeat', 1);
+
+    my $r = json(@m, '--cases', 'prefill_16,prefill_40', '--threads', 1,
+                 '--isa', 'c');
+    my $j = $r->{json};
+
+    is($r->{code}, 0, 'engine: exit code');
+    is_deeply([sort keys %$j],
+              [qw/ best isa model prefill_16 prefill_40 repeat threads /],
+              'engine: keys');
+    is_deeply([@$j{qw/ isa threads repeat /}], ['c', 1, 1], 'engine: how');
+    cmp_ok($j->{prefill_40}, '>', 0, 'engine: a rate');
+    is($j->{prefill_40}, $j->{best}{prefill_40}, 'engine: one run is best');
+
+    $r = run(@m, '--cases', 'prefill_9000');
+    is($r->{code}, 78, 'engine, over the context: exit code');
+    like($r->{err}, qr/a case of 9001 tokens, the model was made for 8192/,
+         'engine, over the context: sentence');
+
+    $r = run('bench', '--engine', '--model', "$dir/none");
+    is($r->{code}, 78, 'engine, no file: exit code');
+    like($r->{err}, qr/none: cannot be opened/, 'engine, no file: sentence');
+}
+
+
+sub inspect {
+    my $r = run('inspect', $model);
+    is($r->{code}, 0, 'inspect: exit code');
+    is($r->{err}, '', 'inspect: nothing on stderr');
+    like($r->{out}, qr/^architecture: +llama$/m, 'inspect: architecture');
+    like($r->{out}, qr/^Q4_1 +210 +106168320 +66355200$/m, 'inspect: types');
+    like($r->{out}, qr/^chat template: ChatML \(SmolLM2\)$/m,
+         'inspect: template');
+    like($r->{out}, qr/^would run: +yes$/m, 'inspect: would run');
+
+    my $j = decode_json(run('inspect', '--context', 1000, '--batch', 4,
+                            '--json', $model)->{out});
+    is_deeply([@$j{qw/ runs reasons parameters tensors context /}],
+              [JSON::PP::true, [], 134515008, 272, 8192], 'inspect: numbers');
+    is_deeply($j->{shape}, { layers => 30, dim => 576, ff_dim => 1536,
+              heads => 9, kv_heads => 3, head_dim => 64, rope_dim => 64,
+              vocabulary => 49152, rope_base => 100000,
+              tied => JSON::PP::true }, 'inspect: shape');
+
+    my $m = $j->{memory};
+    my $blocks = POSIX::ceil(1000 / $m->{block_tokens}) * 4;
+    is($m->{block_bytes}, $m->{block_tokens} * 30 * 3 * 2 * 64 * 4,
+       'inspect: a block is keys and values of all layers');
+    is($m->{kv}, $blocks * $m->{block_bytes}, 'inspect: KV');
+    is($m->{total}, $m->{kv} + $m->{weights}, 'inspect: together');
+
+    $r = run('inspect', $model, '--context', 8193);
+    is($r->{code}, 78, 'inspect, context: exit code');
+    is($r->{err}, "mistral inspect: --context 8193 is over the 8192 tokens"
+                  . " that the model was made for\n", 'and sentence');
+    like($r->{out}, qr/^would run: +no$/m, 'and would not run');
+
+    # every reason, not only the first: names of equal length
+
+    my $data = slurp($model);
+    $data =~ s/tokenizer\.ggml\.model/tokenizer.ggml.xodel/ or die;
+    $data =~ s/blk\.7\.ffn_up\.weight/blk.7.ffn_xx.weight/ or die;
+    spew("$dir/bad.gguf", $data);
+    undef $data;
+
+    $r = run('inspect', "$dir/bad.gguf", '--json');
+    is($r->{code}, 78, 'inspect, two faults: exit code');
+    my @lines = split /\n/, $r->{err};
+    is(scalar @lines, 2, 'inspect, two faults: a line for each');
+    like($lines[0], qr/bad\.gguf: tensor "blk\.7\.ffn_up\.weight" is missing/,
+         'a tensor');
+    like($lines[1], qr/bad\.gguf: .*tokenizer/, 'the tokenizer');
+
+    $j = decode_json($r->{out});
+    is_deeply($j->{reasons}, [map { s/^mistral inspect: //r } @lines],
+              'the same in JSON');
+    is($j->{tokenizer}{known}, JSON::PP::false, 'not known');
+    is($j->{shape}{layers}, 30, 'what is known is shown');
+    unlink "$dir/bad.gguf";
+
+    spew("$dir/text", "no model\n");
+    $r = run('inspect', "$dir/text");
+    is($r->{code}, 78, 'inspect, no GGUF: exit code');
+    like($r->{err}, qr/^mistral inspect: \Q$dir\E\/text: no GGUF file/,
+         'and sentence');
+    is($r->{out}, '', 'and nothing on stdout');
+}
+
+
+# a server in a process of its own: one request after the other on each
+# connection; "handler" returns the bytes of an answer, '' closes, an answer
+# that ends with "hold" keeps the connection open
+
+sub server {
+    my ($handler) = @_;
+    my $s = IO::Socket::INET->new(Listen => 128, LocalAddr => '127.0.0.1')
+            or die "listen: $!";
+    my $port = $s->sockport;
+    my $pid = fork // die "fork: $!";
+
+    if ($pid == 0) {
+        serve($s, $port, $handler);
+        POSIX::_exit(0);
+    }
+
+    push @servers, $pid;
+
+    return $port;
+}
+
+
+sub serve {
+    my ($s, $port, $handler) = @_;
+    my $select = IO::Select->new($s);
+    my (%first, %buf);
+
+    open my $log, '>>', "$dir/seen.$port" or die;
+    $log->autoflush;
+
+    for ( ;; ) {
+        for my $c ($select->can_read) {
+
+            if ($c == $s) {
+                my $new = $s->accept or next;
+                $select->add($new);
+                $first{$new} = 1;
+                $buf{$new} = '';
+                next;
+            }
+
+            my $n = sysread $c, $buf{$c}, 65536, length $buf{$c};
+            my ($head, $rest) = split /(?<=\r\n\r\n)/, $buf{$c}, 2;
+            my ($len) = ($head // '') =~ /\r\nContent-Length: (\d+)/;
+
+            if (!$n) {
+                $select->remove($c);
+                close $c;
+                next;
+            }
+
+            next if !defined $len || length($rest // '') < $len;
+
+            my $request = { head => $head, body => decode_json($rest),
+                            first => $first{$c} };
+            $buf{$c} = '';
+            $first{$c} = 0;
+            print $log encode_json($request), "\n";
+
+            my $answer = $handler->($request);
+            my @parts = ref $answer ? @$answer : ($answer);
+
+            for my $part (@parts) {
+                ref $part ? sleep($$part) : syswrite $c, $part;
+            }
+
+            next if @parts == 1 && $answer =~ /hold\z/;
+            next if $parts[-1] =~ /0\r\n\r\n\z/
+                    || $parts[0] =~ /\r\nContent-Length: \d+\r\n\r\n.*[^x]\z/s;
+
+            $select->remove($c);
+            close $c;
+        }
+    }
+}
+
+
+# what a server was asked since the last call
+
+sub seen {
+    my ($port) = @_;
+    my @seen = map { decode_json($_) } split /\n/, slurp("$dir/seen.$port");
+
+    truncate "$dir/seen.$port", 0;
+
+    return @seen;
+}
+
+
+sub answer {
+    my ($status, $body) = @_;
+
+    return "HTTP/1.1 $status X\r\nContent-Type: application/json\r\n"
+           . 'Content-Length: ' . length($body) . "\r\n\r\n$body";
+}
+
+
+# events in chunks, each some time after the other
+
+sub stream {
+    my ($pause, @words) = @_;
+    my @events = ('{"choices":[{"delta":{"role":"assistant","content":""}}]}',
+                  (map { '{"choices":[{"delta":{"content":"' . $_ . '"}}]}' }
+                   @words),
+                  '{"choices":[],"usage":{"prompt_tokens":10,'
+                  . '"completion_tokens":' . @words
+                  . ',"prompt_tokens_details":{"cached_tokens":2}}}',
+                  '[DONE]');
+    my @parts = ("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+                 . "Transfer-Encoding: chunked\r\n\r\n");
+
+    for my $event (@events) {
+        my $text = "data: $event\n\n";
+        push @parts, \$pause if @parts > 1 && @parts < 2 * @words + 1;
+        push @parts, sprintf("%x\r\n%s\r\n", length $text, $text);
+    }
+
+    return [@parts, "0\r\n\r\n"];
+}
+
+
+sub nginx {
+    my $s = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1');
+    my $port = $s->sockport;
+    close $s;
+
+    mkdir "$dir/logs";
+    spew("$dir/nginx.conf", <<"END");
+load_module  $build/ngx_http_mistral_module.so;
+pid          $dir/nginx.pid;
+error_log    $dir/logs/error.log info;
+worker_processes      1;
+worker_rlimit_nofile  4096;
+
+events { worker_connections 2048; }
+
+http {
+    access_log             off;
+    client_body_temp_path  $dir/body;
+    proxy_temp_path        $dir/proxy;
+    fastcgi_temp_path      $dir/fastcgi;
+    uwsgi_temp_path        $dir/uwsgi;
+    scgi_temp_path         $dir/scgi;
+
+    mistral_model bench_t {
+        path       null:rate=50,delay=10;
+        max_batch  512;
+        context    4096;
+    }
+
+    server {
+        listen  127.0.0.1:$port backlog=1024;
+        location /v1/    { mistral_pass bench_t; }
+        location /ready  { mistral_health ready; }
+    }
+}
+END
+
+    system('nginx', '-p', $dir, '-c', "$dir/nginx.conf") == 0
+        or BAIL_OUT('nginx does not start: ' . slurp("$dir/logs/error.log"));
+    $nginx = 1;
+
+    for (1 .. 100) {
+        return $port
+            if run('healthcheck', "http://127.0.0.1:$port/ready")->{code} == 0;
+        sleep 0.1;
+    }
+
+    BAIL_OUT('the engine does not get ready');
+}
+
+
+sub json {
+    my $r = run(@_, '--json', '-');
+
+    $r->{json} = eval { decode_json($r->{out}) };
+    ok($r->{json}, 'JSON') or diag "$@ $r->{out} $r->{err}";
+
+    return $r;
+}
+
+
+sub run {
+    my @args = @_;
+    my $pid = fork // die "fork: $!";
+
+    if ($pid == 0) {
+        open STDOUT, '>', "$dir/out" or die;
+        open STDERR, '>', "$dir/err" or die;
+        alarm 120;
+        exec $program, @args or die;
+    }
+
+    waitpid $pid, 0;
+
+    return { code => $? & 127 ? "signal $?" : $? >> 8,
+             out => slurp("$dir/out"), err => slurp("$dir/err") };
+}
+
+
+sub slurp {
+    my ($path) = @_;
+
+    local $/;
+    open my $fh, '<', $path or die "$path: $!";
+    return <$fh> // '';
+}
+
+
+sub spew {
+    my ($path, $data) = @_;
+
+    open my $fh, '>', $path or die "$path: $!";
+    print $fh $data;
+    close $fh or die;
+}
+
+
+END {
+    my $code = $?;
+
+    if ($nginx) {
+        my $pid = eval { slurp("$dir/nginx.pid") + 0 };
+        kill 'QUIT', $pid if $pid;
+
+        for (1 .. 100) {
+            last if !$pid || !kill 0, $pid;
+            sleep 0.1;
+        }
+    }
+
+    # a child that dies in here is not us
+
+    kill 'KILL', @servers if @servers;
+    waitpid $_, 0 for @servers;
+    $? = $code;
+}
