@@ -5,7 +5,7 @@
  * nginx's master runs it with descriptors of fixed numbers and nothing else
  * of its own (shm/mst_shm.h).  This first process is still the master's user
  * and child: it checks what it was given, gives up all rights, forks the
- * supervisor and ends.  By hand there is nothing to do with it but --probe.
+ * supervisor and ends.  By hand --model does what the master would do.
  */
 
 #include <errno.h>
@@ -33,6 +33,12 @@ static struct {
     uint64_t  epoch;               /* of the engine that the supervisor
                                       starts, 0 = we are not it */
     uint64_t  supervisor;
+
+    const char  *model;            /* without nginx */
+    uint64_t     threads;
+    uint64_t     context;
+    uint64_t     max_batch;
+    uint64_t     prefill_chunk;
 } mistral_engine_args;
 
 
@@ -42,22 +48,37 @@ static const mistral_option_t  mistral_engine_options[] = {
     { "--probe", MISTRAL_FLAG, &mistral_engine_args.probe, 0, 0 },
     { "--epoch", MISTRAL_UINT, &mistral_engine_args.epoch, 1, UINT32_MAX },
     { "--supervisor", MISTRAL_UINT, &mistral_engine_args.supervisor, 1,
-      INT32_MAX }
+      INT32_MAX },
+    { "--model", MISTRAL_TEXT, &mistral_engine_args.model, 0, 0 },
+    { "--threads", MISTRAL_UINT, &mistral_engine_args.threads, 1, 64 },
+    { "--context", MISTRAL_UINT, &mistral_engine_args.context, 1, INT32_MAX },
+    { "--max-batch", MISTRAL_UINT, &mistral_engine_args.max_batch, 1, 1024 },
+    { "--prefill-chunk", MISTRAL_UINT, &mistral_engine_args.prefill_chunk, 1,
+      1048576 }
 };
 
 
 static const char  mistral_engine_help[] =
-    "usage: mistral engine --probe\n"
+    "usage: mistral engine --model FILE [OPTION...]\n"
+    "       mistral engine --probe\n"
     "\n"
     "The engine of the nginx module.  nginx starts it, with the segment of\n"
     "shared memory and its pipes as descriptors: see \"mistral_program\".\n"
-    "For one answer without nginx there is \"mistral generate\".\n"
+    "With --model it runs without nginx, in the foreground, until ^C: to see\n"
+    "that a model loads, for debuggers and for \"mistral metrics\".  For one\n"
+    "answer without nginx there is \"mistral generate\".\n"
     "\n"
-    "  --probe  print the layout of the shared memory that it is built for:\n"
-    "           that of the nginx module must be the same\n"
-    "  --help   this text\n";
+    "  --model FILE       a GGUF file\n"
+    "  --threads N        (default: one per core that we may use)\n"
+    "  --context N        tokens (default: what the model was made for)\n"
+    "  --max-batch N      requests computed together (default 16)\n"
+    "  --prefill-chunk N  tokens of a step (default 512)\n"
+    "  --probe            print the layout of the shared memory that it is\n"
+    "                     built for: the nginx module's must be the same\n"
+    "  --help             this text\n";
 
 
+static int mistral_engine_foreground(void);
 static int mistral_engine_probe(void);
 static void mistral_engine_begin(void);
 static int mistral_engine_start(void);
@@ -94,6 +115,10 @@ mistral_engine(int argc, char **argv)
         return mistral_engine_probe();
     }
 
+    if (mistral_engine_args.model != NULL) {
+        return mistral_engine_foreground();
+    }
+
     if (fcntl(MST_FD_MEM, F_GET_SEALS) == -1) {
         return mistral_complain(MISTRAL_USAGE, argv[0], "nginx runs this "
                                 "command, with its shared memory as "
@@ -119,6 +144,22 @@ mistral_engine(int argc, char **argv)
     /* not through exit(): nobody waits for what a library would do there */
 
     _exit(rc);
+}
+
+
+static int
+mistral_engine_foreground(void)
+{
+    mst_setup_t  setup;
+
+    memset(&setup, 0, sizeof(setup));
+
+    setup.threads = (uint32_t) mistral_engine_args.threads;
+    setup.context = (uint32_t) mistral_engine_args.context;
+    setup.max_batch = (uint32_t) mistral_engine_args.max_batch;
+    setup.prefill_chunk = (uint32_t) mistral_engine_args.prefill_chunk;
+
+    return mistral_engine_alone(mistral_engine_args.model, &setup);
 }
 
 

@@ -3,7 +3,8 @@
  * The parts of "mistral engine": mistral_engine.c (the command; what is done
  * as root, then never again), mistral_engine_super.c (the supervisor),
  * mistral_engine_serve.c (the engine proper), mistral_engine_load.c (what it
- * computes with), mistral_engine_log.c.
+ * computes with), mistral_engine_log.c, mistral_engine_alone.c (in place of
+ * nginx).
  *
  * How the program is started and what its descriptors are: shm/mst_shm.h.
  */
@@ -55,6 +56,11 @@ int mistral_engine_serve(mistral_engine_t *e, uint32_t epoch,
 /* MST_OK; MST_ERROR with a sentence: another attempt would not help */
 int mistral_engine_load(const mistral_engine_t *e, mistral_engine_load_t *l,
     mst_err_t *err);
+
+
+/* plays the master until ^C; "setup" is zero but for threads, context,
+   max_batch and prefill_chunk; returns the exit code */
+int mistral_engine_alone(const char *path, mst_setup_t *setup);
 
 
 #endif /* MISTRAL_ENGINE_H */
