@@ -16,7 +16,8 @@
 #define MST_TEMPLATE_KEY  "tokenizer.chat_template"
 
 typedef int (*mst_template_pt)(const mst_template_t *t,
-    const mst_message_t *m, size_t n, mst_prompt_t *out);
+    const mst_message_t *m, size_t n, mst_template_end_t end,
+    mst_prompt_t *out);
 
 
 struct mst_template_s {
@@ -58,16 +59,30 @@ mst_template_literal(mst_prompt_t *out, const char *text)
 }
 
 
+/* "<|im_start|>ROLE\nCONTENT" */
+
+static int
+mst_template_chatml_open(const mst_template_t *t, mst_role_t role,
+    mst_str_t content, mst_prompt_t *out)
+{
+    if (mst_prompt_control(out, t->im_start) != MST_OK
+        || mst_template_literal(out, mst_template_roles[role]) != MST_OK
+        || mst_template_literal(out, "\n") != MST_OK)
+    {
+        return MST_ERROR;
+    }
+
+    return mst_prompt_text(out, content.data, content.len);
+}
+
+
 /* "<|im_start|>ROLE\nCONTENT<|im_end|>\n" */
 
 static int
 mst_template_chatml_turn(const mst_template_t *t, mst_role_t role,
     mst_str_t content, mst_prompt_t *out)
 {
-    if (mst_prompt_control(out, t->im_start) != MST_OK
-        || mst_template_literal(out, mst_template_roles[role]) != MST_OK
-        || mst_template_literal(out, "\n") != MST_OK
-        || mst_prompt_text(out, content.data, content.len) != MST_OK
+    if (mst_template_chatml_open(t, role, content, out) != MST_OK
         || mst_prompt_control(out, t->im_end) != MST_OK)
     {
         return MST_ERROR;
@@ -79,9 +94,9 @@ mst_template_chatml_turn(const mst_template_t *t, mst_role_t role,
 
 static int
 mst_template_chatml(const mst_template_t *t, const mst_message_t *m,
-    size_t n, mst_prompt_t *out)
+    size_t n, mst_template_end_t end, mst_prompt_t *out)
 {
-    size_t  i;
+    size_t  i, whole;
 
     if (m[0].role != MST_ROLE_SYSTEM
         && mst_template_chatml_turn(t, MST_ROLE_SYSTEM,
@@ -91,7 +106,9 @@ mst_template_chatml(const mst_template_t *t, const mst_message_t *m,
         return MST_ERROR;
     }
 
-    for (i = 0; i < n; i++) {
+    whole = end == MST_TEMPLATE_CONTINUE ? n - 1 : n;
+
+    for (i = 0; i < whole; i++) {
 
         if (mst_template_chatml_turn(t, m[i].role, m[i].content, out)
             != MST_OK)
@@ -100,17 +117,25 @@ mst_template_chatml(const mst_template_t *t, const mst_message_t *m,
         }
     }
 
-    if (mst_prompt_control(out, t->im_start) != MST_OK) {
-        return MST_ERROR;
-    }
+    switch (end) {
 
-    return mst_template_literal(out, "assistant\n");
+    case MST_TEMPLATE_ANSWER:
+        return mst_template_chatml_open(t, MST_ROLE_ASSISTANT,
+                                        mst_str("", 0), out);
+
+    case MST_TEMPLATE_CONTINUE:
+        return mst_template_chatml_open(t, MST_ROLE_ASSISTANT,
+                                        m[whole].content, out);
+
+    default:
+        return MST_OK;
+    }
 }
 
 
 static int
 mst_template_plain(const mst_template_t *t, const mst_message_t *m,
-    size_t n, mst_prompt_t *out)
+    size_t n, mst_template_end_t end, mst_prompt_t *out)
 {
     size_t  i;
 
@@ -122,20 +147,34 @@ mst_template_plain(const mst_template_t *t, const mst_message_t *m,
             != MST_OK
             || mst_template_literal(out, ": ") != MST_OK
             || mst_prompt_text(out, m[i].content.data, m[i].content.len)
-               != MST_OK
-            || mst_template_literal(out, "\n") != MST_OK)
+               != MST_OK)
+        {
+            return MST_ERROR;
+        }
+
+        if ((i + 1 < n || end != MST_TEMPLATE_CONTINUE)
+            && mst_template_literal(out, "\n") != MST_OK)
         {
             return MST_ERROR;
         }
     }
 
-    return mst_template_literal(out, "assistant: ");
+    return end == MST_TEMPLATE_ANSWER
+           ? mst_template_literal(out, "assistant: ") : MST_OK;
 }
 
 
 int
 mst_template_render(const mst_template_t *t, const mst_message_t *m,
     size_t n, mst_prompt_t *out, mst_err_t *err)
+{
+    return mst_template_render_as(t, m, n, MST_TEMPLATE_ANSWER, out, err);
+}
+
+
+int
+mst_template_render_as(const mst_template_t *t, const mst_message_t *m,
+    size_t n, mst_template_end_t end, mst_prompt_t *out, mst_err_t *err)
 {
     size_t  i;
 
@@ -151,7 +190,12 @@ mst_template_render(const mst_template_t *t, const mst_message_t *m,
         }
     }
 
-    return t->render(t, m, n, out);
+    if (end == MST_TEMPLATE_CONTINUE && m[n - 1].role != MST_ROLE_ASSISTANT) {
+        return mst_err_set(err, "only a last message of the assistant can be "
+                           "continued");
+    }
+
+    return t->render(t, m, n, end, out);
 }
 
 

@@ -44,4 +44,16 @@ int mst_template_render(const mst_template_t *t, const mst_message_t *m,
     size_t n, mst_prompt_t *out, mst_err_t *err);
 
 
+/* what stands behind the last message */
+typedef enum {
+    MST_TEMPLATE_ANSWER,       /* the opening of the assistant's turn */
+    MST_TEMPLATE_CONTINUE,     /* nothing, the last message's own end neither:
+                                  it is the assistant's and goes on */
+    MST_TEMPLATE_CLOSED        /* nothing */
+} mst_template_end_t;
+
+int mst_template_render_as(const mst_template_t *t, const mst_message_t *m,
+    size_t n, mst_template_end_t end, mst_prompt_t *out, mst_err_t *err);
+
+
 #endif /* MST_TEMPLATE_H */

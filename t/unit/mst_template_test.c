@@ -274,6 +274,69 @@ test_plain(void **state)
 }
 
 
+/* a last message that goes on, and a chat without an answer */
+
+static void
+test_ends(void **state)
+{
+    mst_err_t        err = { "" };
+    mst_prompt_t     whole, open, closed;
+    mst_message_t    m[2];
+    mst_template_t  *t;
+
+    (void) state;
+
+    t = mst_template_create_plain(&err);
+    assert_non_null(t);
+
+    m[0] = message(MST_ROLE_USER, "Hi");
+    m[1] = message(MST_ROLE_ASSISTANT, "Oh");
+
+    mst_prompt_init(&open);
+    assert_int_equal(mst_template_render_as(t, m, 2, MST_TEMPLATE_CONTINUE,
+                                            &open, &err), MST_OK);
+    expect_text(&open, "user: Hi\nassistant: Oh");
+    mst_prompt_fini(&open);
+
+    assert_int_equal(mst_template_render_as(t, m, 2, MST_TEMPLATE_CLOSED,
+                                            &open, &err), MST_OK);
+    expect_text(&open, "user: Hi\nassistant: Oh\n");
+    mst_prompt_fini(&open);
+
+    assert_int_equal(mst_template_render_as(t, m, 1, MST_TEMPLATE_CONTINUE,
+                                            &open, &err), MST_ERROR);
+    assert_string_equal(err.text, "only a last message of the assistant can "
+                        "be continued");
+    mst_template_destroy(t);
+
+    /* ChatML: the continued one is the opened turn and its text */
+
+    mst_prompt_init(&whole);
+    mst_prompt_init(&closed);
+
+    assert_int_equal(mst_template_render(real.template, m, 1, &whole, &err),
+                     MST_OK);
+    assert_int_equal(mst_template_render_as(real.template, m, 2,
+                                            MST_TEMPLATE_CONTINUE, &open,
+                                            &err), MST_OK);
+    assert_int_equal(mst_template_render_as(real.template, m, 1,
+                                            MST_TEMPLATE_CLOSED, &closed,
+                                            &err), MST_OK);
+
+    assert_int_equal(open.n, whole.n);
+    assert_int_equal(open.text.len, whole.text.len + 2);
+    assert_memory_equal(open.text.data, whole.text.data, whole.text.len);
+    assert_memory_equal(open.text.data + whole.text.len, "Oh", 2);
+
+    assert_int_equal(closed.n, whole.n - 2);
+    assert_int_equal(closed.text.len, whole.text.len - strlen("assistant\n"));
+
+    mst_prompt_fini(&whole);
+    mst_prompt_fini(&open);
+    mst_prompt_fini(&closed);
+}
+
+
 static void
 test_refused_chats(void **state)
 {
@@ -483,6 +546,7 @@ main(void)
         cmocka_unit_test(test_golden),
         cmocka_unit_test(test_injection),
         cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_ends),
         cmocka_unit_test(test_refused_chats),
         cmocka_unit_test(test_known),
         cmocka_unit_test(test_no_memory)
