@@ -34,13 +34,14 @@ Content-Type: application/json
 === TEST 2: another method
 --- request eval
 ["GET /v1/chat/completions", "PUT /v1/completions\nx", "POST /v1/models\n{}",
- "DELETE /v1/models/null", "OPTIONS /v1/tokenize"]
+ "DELETE /v1/models/null", "PATCH /v1/tokenize"]
 --- error_code eval
 [405, 405, 405, 405, 405]
 --- response_headers eval
-["Allow: POST", "Allow: POST", "Allow: GET, HEAD", "Allow: GET, HEAD", "Allow: POST"]
+["Allow: POST, OPTIONS", "Allow: POST, OPTIONS", "Allow: GET, HEAD, OPTIONS",
+ "Allow: GET, HEAD, OPTIONS", "Allow: POST, OPTIONS"]
 --- response_body_like eval
-['"code":"method_not_allowed"', 'use POST', 'use GET, HEAD', 'use GET, HEAD', 'use POST']
+['"code":"method_not_allowed"', 'use POST\.', 'use GET, HEAD\.', 'use GET, HEAD\.', 'use POST\.']
 
 
 
@@ -49,7 +50,7 @@ Content-Type: application/json
 HEAD /v1/chat/completions
 --- error_code: 405
 --- response_headers
-Allow: POST
+Allow: POST, OPTIONS
 --- response_body:
 
 

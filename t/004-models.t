@@ -29,7 +29,7 @@ __DATA__
 GET /v1/models
 --- response_body_like eval
 '\A\{"object":"list","data":\[' . CORE::join(',', map {
-'\{"id":"' . $_ . '","object":"model","created":\d+,"owned_by":"nginx","max_model_len":4096\}'
+'\{"id":"' . $_ . '","object":"model","created":\d+,"owned_by":"nginx","max_model_len":4096,"type":"base","max_context_length":4096,"capabilities":\{"completion_chat":true,[^}]*\}\}'
 } qw/ one uno eins /) . '\]\}\s*\z'
 --- response_headers
 Content-Type: application/json

@@ -22,9 +22,9 @@ typedef struct {
 
 
 static int mst_chat_message(const mst_field_t *f, mst_buf_t *text,
-    mst_message_t *m);
+    mst_message_t *m, int *prefix);
 static int mst_chat_role(const mst_field_t *f, mst_role_t *role);
-static int mst_chat_extras(const mst_field_t *f);
+static int mst_chat_extras(const mst_field_t *f, int *prefix);
 static int mst_chat_calls(const mst_field_t *f);
 static int mst_chat_content(const mst_field_t *f, mst_role_t role,
     mst_buf_t *text, mst_str_t *content);
@@ -51,7 +51,7 @@ static const char  *mst_chat_kinds[] = {
 
 int
 mst_chat_parse(const json_t *list, mst_buf_t *text,
-    mst_message_t **messages, size_t *n, mst_api_error_t *e)
+    mst_message_t **messages, size_t *n, int *prefix, mst_api_error_t *e)
 {
     size_t       i;
     mst_field_t  f;
@@ -84,8 +84,18 @@ mst_chat_parse(const json_t *list, mst_buf_t *text,
 
         (void) strcat(f.path, ".");
 
-        if (mst_chat_message(&f, text, &(*messages)[i]) != MST_OK) {
+        *prefix = 0;
+
+        if (mst_chat_message(&f, text, &(*messages)[i], prefix) != MST_OK) {
             return MST_ERROR;
+        }
+
+        if (*prefix && (i + 1 < *n
+                        || (*messages)[i].role != MST_ROLE_ASSISTANT))
+        {
+            return mst_field_error(&f, "prefix", MST_FIELD_VALUE,
+                                   mst_field_get(&f, "prefix"), "which only "
+                                   "a last message of the assistant may be");
         }
     }
 
@@ -94,10 +104,11 @@ mst_chat_parse(const json_t *list, mst_buf_t *text,
 
 
 static int
-mst_chat_message(const mst_field_t *f, mst_buf_t *text, mst_message_t *m)
+mst_chat_message(const mst_field_t *f, mst_buf_t *text, mst_message_t *m,
+    int *prefix)
 {
     if (mst_chat_role(f, &m->role) != MST_OK
-        || mst_chat_extras(f) != MST_OK)
+        || mst_chat_extras(f, prefix) != MST_OK)
     {
         return MST_ERROR;
     }
@@ -142,23 +153,16 @@ mst_chat_role(const mst_field_t *f, mst_role_t *role)
 /* what may stand beside role and content */
 
 static int
-mst_chat_extras(const mst_field_t *f)
+mst_chat_extras(const mst_field_t *f, int *prefix)
 {
-    int        prefix;
     json_t    *audio;
     mst_str_t  s;
 
-    prefix = 0;
-
     if (mst_field_string(f, "name", &s) == MST_ERROR
         || mst_field_string(f, "tool_call_id", &s) == MST_ERROR
-        || mst_field_flag(f, "prefix", &prefix) == MST_ERROR)
+        || mst_field_flag(f, "prefix", prefix) == MST_ERROR)
     {
         return MST_ERROR;
-    }
-
-    if (prefix) {
-        return mst_field_unsupported(f, "prefix", mst_field_get(f, "prefix"));
     }
 
     audio = mst_field_get(f, "audio");
@@ -313,6 +317,34 @@ mst_chat_part(const mst_field_t *f, mst_str_t *s)
 
     return mst_field_error(f, "type", MST_FIELD_VALUE,
                            mst_field_get(f, "type"), "must be \"text\"");
+}
+
+
+int
+mst_chat_safe(mst_message_t **messages, size_t *n, mst_api_error_t *e)
+{
+    mst_message_t  *m;
+
+    static const mst_str_t  safe = mst_string(
+        "Always assist with care, respect, and truth. Respond with utmost "
+        "utility yet securely. Avoid harmful, unethical, prejudiced, or "
+        "negative content. Ensure replies promote fairness and positivity.");
+
+    m = mst_realloc(*messages, *n + 1, sizeof(mst_message_t));
+
+    if (m == NULL) {
+        return mst_api_error_set(e, 500, NULL, NULL, "out of memory");
+    }
+
+    memmove(m + 1, m, *n * sizeof(mst_message_t));
+
+    m[0].role = MST_ROLE_SYSTEM;
+    m[0].content = safe;
+
+    *messages = m;
+    *n += 1;
+
+    return MST_OK;
 }
 
 

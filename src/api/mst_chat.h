@@ -19,10 +19,14 @@
  * it is never grown, so that pointers into it stay good.  All text of a JSON
  * document fits in the document's own size.
  *
- * Parts of one message are joined by newlines, as other engines do.
+ * Parts of one message are joined by newlines, as other engines do.  *prefix
+ * says whether the last message, an assistant's, is "prefix": true.
  */
 int mst_chat_parse(const json_t *list, mst_buf_t *text,
-    mst_message_t **messages, size_t *n, mst_api_error_t *e);
+    mst_message_t **messages, size_t *n, int *prefix, mst_api_error_t *e);
+
+/* "safe_prompt": Mistral's words for it as a first system message */
+int mst_chat_safe(mst_message_t **messages, size_t *n, mst_api_error_t *e);
 
 /* the copy of s in "text" */
 mst_str_t mst_chat_copy(mst_buf_t *text, mst_str_t s);

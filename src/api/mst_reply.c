@@ -519,8 +519,14 @@ mst_reply_model(const mst_reply_model_t *m, mst_buf_t *out)
     (void) mst_buf_uint(out, (uint64_t) m->created);
     (void) mst_reply_put(out, ",\"owned_by\":\"nginx\",\"max_model_len\":");
     (void) mst_buf_uint(out, m->max_model_len);
+    (void) mst_reply_put(out, ",\"type\":\"base\",\"max_context_length\":");
+    (void) mst_buf_uint(out, m->max_model_len);
+    (void) mst_reply_put(out, ",\"capabilities\":{\"completion_chat\":");
+    (void) mst_buf_text(out, m->chat ? "true" : "false");
 
-    return mst_buf_char(out, '}');
+    return mst_reply_put(out, ",\"completion_fim\":false,"
+                              "\"function_calling\":false,"
+                              "\"fine_tuning\":false,\"vision\":false}}");
 }
 
 

@@ -91,7 +91,11 @@ typedef struct {
     mst_str_t  id;
     int64_t    created;            /* Unix seconds */
     uint32_t   max_model_len;      /* tokens */
+    int        chat;               /* it has a chat template */
 } mst_reply_model_t;
+
+/* a card for the clients of OpenAI and of Mistral, whose "type" and
+   "capabilities" the latter insist on */
 
 int mst_reply_model(const mst_reply_model_t *m, mst_buf_t *out);
 int mst_reply_models(const mst_reply_model_t *m, size_t n, mst_buf_t *out);

@@ -8,10 +8,12 @@
  */
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "api/mst_chat.h"
 #include "api/mst_field.h"
+#include "api/mst_input.h"
 #include "api/mst_json.h"
 #include "api/mst_request.h"
 #include "api/mst_sampling.h"
@@ -22,6 +24,9 @@
 
 /* OpenAI's default for text completions, tokens */
 #define MST_REQUEST_COMPLETION_TOKENS  16
+
+#define MST_REQUEST_POST  "POST, OPTIONS"
+#define MST_REQUEST_GET   "GET, HEAD, OPTIONS"
 
 /* hard_max_new_tokens where max_new_tokens came alone, tokens */
 #define MST_REQUEST_HARD_TOKENS        1024
@@ -47,11 +52,7 @@ static int mst_request_messages(const mst_field_t *f,
     mst_request_owner_t *o);
 static int mst_request_completion(const mst_field_t *f,
     mst_request_owner_t *o);
-static int mst_request_prompt(const mst_field_t *f, mst_request_owner_t *o);
-static int mst_request_prompt_list(const mst_field_t *f, const json_t *list,
-    mst_request_owner_t *o);
-static int mst_request_ids(const mst_field_t *f, const char *name,
-    const json_t *list, mst_request_t *r);
+static int mst_request_turn(const mst_field_t *f, mst_request_t *r);
 static int mst_request_answer(const mst_field_t *f, mst_request_owner_t *o);
 static int mst_request_stream(const mst_field_t *f, mst_request_t *r);
 static int mst_request_tokenize(const mst_field_t *f,
@@ -59,17 +60,19 @@ static int mst_request_tokenize(const mst_field_t *f,
 static int mst_request_detokenize(const mst_field_t *f,
     mst_request_owner_t *o);
 static uint32_t mst_request_hard(const mst_request_t *r);
+static int mst_request_check_input(const mst_input_t *input, const char *name,
+    uint32_t n_vocab, mst_api_error_t *e);
 
 
 /* "/chat/completions" ends in "/completions" too: the longer one is first */
 
 static const mst_request_end_t  mst_request_ends[] = {
-    { mst_string("/chat/completions"), MST_API_CHAT, "POST" },
-    { mst_string("/completions"), MST_API_COMPLETION, "POST" },
-    { mst_string("/models"), MST_API_MODELS, "GET, HEAD" },
-    { mst_string("/tokenize"), MST_API_TOKENIZE, "POST" },
-    { mst_string("/detokenize"), MST_API_DETOKENIZE, "POST" },
-    { mst_string(""), MST_API_MODEL, "GET, HEAD" }
+    { mst_string("/chat/completions"), MST_API_CHAT, MST_REQUEST_POST },
+    { mst_string("/completions"), MST_API_COMPLETION, MST_REQUEST_POST },
+    { mst_string("/models"), MST_API_MODELS, MST_REQUEST_GET },
+    { mst_string("/tokenize"), MST_API_TOKENIZE, MST_REQUEST_POST },
+    { mst_string("/detokenize"), MST_API_DETOKENIZE, MST_REQUEST_POST },
+    { mst_string(""), MST_API_MODEL, MST_REQUEST_GET }
 };
 
 
@@ -188,7 +191,7 @@ mst_request_destroy(mst_request_t *r)
     o = (mst_request_owner_t *) r;
 
     mst_free(r->messages);
-    mst_free((void *) r->prompt_ids);
+    mst_input_destroy(r);
     mst_free(r->bias);
     mst_free(r->stop_ids);
     mst_free(r->stop);
@@ -259,7 +262,9 @@ mst_request_model(const mst_field_t *f, mst_request_owner_t *o)
 static int
 mst_request_chat(const mst_field_t *f, mst_request_owner_t *o)
 {
-    if (mst_request_messages(f, o) == MST_ERROR) {
+    if (mst_field_flag(f, "echo", &o->request.echo) == MST_ERROR
+        || mst_request_messages(f, o) == MST_ERROR)
+    {
         return MST_ERROR;
     }
 
@@ -274,8 +279,13 @@ mst_request_chat(const mst_field_t *f, mst_request_owner_t *o)
 static int
 mst_request_messages(const mst_field_t *f, mst_request_owner_t *o)
 {
-    int            rc;
-    const json_t  *list;
+    int             rc, safe, prefix;
+    const json_t   *list;
+    mst_request_t  *r;
+
+    r = &o->request;
+    safe = 0;
+    prefix = 0;
 
     rc = mst_field_array(f, "messages", &list);
 
@@ -283,104 +293,92 @@ mst_request_messages(const mst_field_t *f, mst_request_owner_t *o)
         return rc;
     }
 
-    return mst_chat_parse(list, &o->text, &o->request.messages,
-                          &o->request.n_messages, f->e);
-}
-
-
-static int
-mst_request_completion(const mst_field_t *f, mst_request_owner_t *o)
-{
-    if (mst_request_prompt(f, o) != MST_OK) {
+    if (mst_chat_parse(list, &o->text, &r->messages, &r->n_messages, &prefix,
+                       f->e)
+        != MST_OK
+        || mst_field_flag(f, "safe_prompt", &safe) == MST_ERROR
+        || mst_request_turn(f, r) != MST_OK)
+    {
         return MST_ERROR;
     }
 
-    return mst_request_answer(f, o);
+    /* Mistral's answers repeat the prefix that they were given */
+
+    if (prefix) {
+        r->continue_last = 1;
+        r->echo = 1;
+    }
+
+    return safe ? mst_chat_safe(&r->messages, &r->n_messages, f->e) : MST_OK;
 }
 
 
-static int
-mst_request_prompt(const mst_field_t *f, mst_request_owner_t *o)
-{
-    json_t  *value;
-
-    value = mst_field_get(f, "prompt");
-
-    if (value == NULL) {
-        return mst_field_missing(f, "prompt",
-                                 "a string or a list of token ids");
-    }
-
-    o->request.has_prompt = 1;
-
-    if (json_is_string(value)) {
-        o->request.prompt = mst_chat_copy(&o->text,
-                                          mst_field_as_string(value));
-        return MST_OK;
-    }
-
-    if (json_is_array(value)) {
-        return mst_request_prompt_list(f, value, o);
-    }
-
-    return mst_field_error(f, "prompt", MST_FIELD_TYPE, value,
-                           "must be a string or a list of token ids");
-}
-
-
-/* ["text"], [1, 2] or [[1, 2]]; several prompts are not served */
+/* what follows the last message */
 
 static int
-mst_request_prompt_list(const mst_field_t *f, const json_t *list,
-    mst_request_owner_t *o)
+mst_request_turn(const mst_field_t *f, mst_request_t *r)
 {
-    json_t  *first;
+    int  rc, opening, go_on;
 
-    first = json_array_get(list, 0);
+    opening = 1;
+    go_on = 0;
 
-    if (first == NULL) {
-        return mst_field_error(f, "prompt", MST_FIELD_VALUE, list,
-                               "must hold a string or token ids");
+    rc = mst_field_flag(f, "add_generation_prompt", &opening);
+
+    if (rc == MST_ERROR
+        || mst_field_flag(f, "continue_final_message", &go_on) == MST_ERROR)
+    {
+        return MST_ERROR;
     }
 
-    if (!json_is_string(first) && !json_is_array(first)) {
-        return mst_request_ids(f, "prompt", list, &o->request);
+    if (go_on && rc == MST_OK && opening) {
+        return mst_field_error(f, "continue_final_message", MST_FIELD_VALUE,
+                               mst_field_get(f, "continue_final_message"),
+                               "must not stand beside "
+                               "\"add_generation_prompt\": true");
     }
 
-    if (json_array_size(list) > 1) {
-        return mst_api_error_set(f->e, 400, MST_FIELD_UNSUPPORTED, "prompt",
-                                 "prompt has %zu prompts, this server "
-                                 "supports one in a request",
-                                 json_array_size(list));
+    if (go_on && r->messages[r->n_messages - 1].role != MST_ROLE_ASSISTANT) {
+        return mst_field_error(f, "continue_final_message", MST_FIELD_VALUE,
+                               mst_field_get(f, "continue_final_message"),
+                               "which needs a last message of the assistant");
     }
 
-    if (json_is_array(first)) {
-        return mst_request_ids(f, "prompt[0]", first, &o->request);
-    }
-
-    o->request.prompt = mst_chat_copy(&o->text, mst_field_as_string(first));
+    r->continue_last = go_on;
+    r->closed = !opening;
 
     return MST_OK;
 }
 
 
 static int
-mst_request_ids(const mst_field_t *f, const char *name, const json_t *list,
-    mst_request_t *r)
+mst_request_completion(const mst_field_t *f, mst_request_owner_t *o)
 {
-    int        rc;
-    uint32_t  *ids;
+    mst_request_t  *r;
 
-    if (json_array_size(list) == 0) {
-        return mst_field_error(f, name, MST_FIELD_VALUE, list,
-                               "must hold at least one token id");
+    r = &o->request;
+
+    if (mst_field_flag(f, "echo", &r->echo) == MST_ERROR
+        || mst_input_parse(f, r, &o->text) != MST_OK
+        || mst_request_answer(f, o) != MST_OK)
+    {
+        return MST_ERROR;
     }
 
-    rc = mst_sampling_ids(f, name, list, &ids, &r->n_prompt_ids);
+    if (r->echo && r->logprobs) {
+        return mst_api_error_set(f->e, 400, MST_FIELD_UNSUPPORTED, "logprobs",
+                                 "logprobs of the prompt are not there: echo "
+                                 "and logprobs exclude each other");
+    }
 
-    r->prompt_ids = ids;
+    if (r->n_inputs * r->n > MST_INPUT_MAX) {
+        return mst_api_error_set(f->e, 400, MST_FIELD_VALUE, "n",
+                                 "n is %u for %zu prompts, must ask for at "
+                                 "most %d answers", r->n, r->n_inputs,
+                                 MST_INPUT_MAX);
+    }
 
-    return rc;
+    return MST_OK;
 }
 
 
@@ -476,12 +474,14 @@ mst_request_tokenize(const mst_field_t *f, mst_request_owner_t *o)
         return MST_OK;
     }
 
+    /* a list has no one answer */
+
     if (prompt && !json_is_string(prompt)) {
         return mst_field_error(f, "prompt", MST_FIELD_TYPE, prompt,
                                "must be a string");
     }
 
-    return mst_request_prompt(f, o);
+    return mst_input_parse(f, r, &o->text);
 }
 
 
@@ -489,7 +489,6 @@ static int
 mst_request_detokenize(const mst_field_t *f, mst_request_owner_t *o)
 {
     int            rc;
-    uint32_t      *ids;
     const json_t  *list;
 
     rc = mst_field_array(f, "tokens", &list);
@@ -502,12 +501,7 @@ mst_request_detokenize(const mst_field_t *f, mst_request_owner_t *o)
         return MST_ERROR;
     }
 
-    rc = mst_sampling_ids(f, "tokens", list, &ids, &o->request.n_prompt_ids);
-
-    o->request.prompt_ids = ids;
-    o->request.has_prompt = 1;
-
-    return rc;
+    return mst_input_ids(f, "tokens", list, 1, &o->request);
 }
 
 
@@ -536,7 +530,8 @@ mst_request_limits(mst_request_t *r, size_t n_prompt, uint32_t context,
     left = context - (uint32_t) n_prompt;
     hard = mst_request_hard(r);
 
-    r->params.max_tokens = hard && hard < left ? hard : left;
+    r->params.max_tokens = r->prompt_only ? 0
+                           : hard && hard < left ? hard : left;
 
     /* a soft limit that the hard one cuts off would never be reached */
 
@@ -577,18 +572,25 @@ int
 mst_request_check_ids(const mst_request_t *r, uint32_t n_vocab,
     mst_api_error_t *e)
 {
-    size_t       i;
-    const char  *name;
+    char    name[32];
+    size_t  i;
 
-    name = r->api == MST_API_DETOKENIZE ? "tokens" : "prompt";
+    for (i = 0; i < r->n_inputs; i++) {
 
-    for (i = 0; i < r->n_prompt_ids; i++) {
+        if (r->api == MST_API_DETOKENIZE) {
+            (void) strcpy(name, "tokens");
 
-        if (r->prompt_ids[i] >= n_vocab) {
-            return mst_api_error_set(e, 400, MST_FIELD_VALUE, name,
-                                     "%s[%zu] is %u, must be a token id "
-                                     "below %u", name, i, r->prompt_ids[i],
-                                     n_vocab);
+        } else if (r->n_inputs == 1) {
+            (void) strcpy(name, "prompt");
+
+        } else {
+            (void) snprintf(name, sizeof(name), "prompt[%zu]", i);
+        }
+
+        if (mst_request_check_input(&r->inputs[i], name, n_vocab, e)
+            != MST_OK)
+        {
+            return MST_ERROR;
         }
     }
 
@@ -609,6 +611,26 @@ mst_request_check_ids(const mst_request_t *r, uint32_t n_vocab,
                                      "stop_token_ids", "stop_token_ids[%zu] "
                                      "is %u, must be a token id below %u", i,
                                      r->stop_ids[i], n_vocab);
+        }
+    }
+
+    return MST_OK;
+}
+
+
+static int
+mst_request_check_input(const mst_input_t *input, const char *name,
+    uint32_t n_vocab, mst_api_error_t *e)
+{
+    size_t  i;
+
+    for (i = 0; i < input->n_ids; i++) {
+
+        if (input->ids[i] >= n_vocab) {
+            return mst_api_error_set(e, 400, MST_FIELD_VALUE, name,
+                                     "%s[%zu] is %u, must be a token id "
+                                     "below %u", name, i, input->ids[i],
+                                     n_vocab);
         }
     }
 

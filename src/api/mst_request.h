@@ -36,8 +36,17 @@ typedef enum {
  */
 mst_api_t mst_request_api(mst_str_t uri, mst_str_t *id);
 
-/* "POST" or "GET, HEAD": for 405's Allow; NULL for MST_API_UNKNOWN */
+/* "POST, OPTIONS" or "GET, HEAD, OPTIONS": for Allow; NULL for
+   MST_API_UNKNOWN */
 const char *mst_request_allow(mst_api_t api);
+
+
+/* one prompt of a text completion or of /tokenize; /detokenize's tokens */
+typedef struct {
+    mst_str_t        text;
+    const uint32_t  *ids;              /* [n_ids] instead of text, or NULL */
+    size_t           n_ids;
+} mst_input_t;
 
 
 typedef struct {
@@ -47,11 +56,14 @@ typedef struct {
     mst_message_t   *messages;         /* [n_messages] chat, tokenize */
     size_t           n_messages;
 
-    mst_str_t        prompt;           /* completion, tokenize */
-    const uint32_t  *prompt_ids;       /* [n_prompt_ids]: ids instead of text;
-                                          detokenize's tokens too */
-    size_t           n_prompt_ids;
-    int              has_prompt;       /* prompt or prompt_ids was given */
+    int              continue_last;    /* the last message, an assistant's, is
+                                          what the answer goes on with */
+    int              closed;           /* no assistant's turn is opened */
+
+    mst_input_t     *inputs;           /* [n_inputs] where there are no
+                                          messages */
+    size_t           n_inputs;
+    int              has_prompt;       /* inputs were given */
 
     mst_params_t     params;           /* max_tokens, soft_tokens: left alone,
                                           see below */
@@ -68,8 +80,11 @@ typedef struct {
     uint32_t         max_new_tokens;   /* soft */
     uint32_t         hard_max_new_tokens;
 
-    uint32_t         n;                /* answers, 1 .. 128 */
-    int              echo;             /* completion */
+    int              prompt_only;      /* "max_tokens": 0 */
+
+    uint32_t         n;                /* answers to each input, 1 .. 128 */
+    int              echo;             /* the answer begins with the input, or
+                                          with the message that it continues */
     int              stream;
     int              include_usage;    /* stream_options.include_usage */
     int              logprobs;         /* report; params.n_top alternatives */

@@ -221,30 +221,34 @@ mst_sampling_integers(const mst_field_t *f, mst_request_t *r)
 }
 
 
+/* 0 asks for the prompt alone, which only an echo can show */
+
 static int
 mst_sampling_max_tokens(const mst_field_t *f, mst_request_t *r)
 {
-    int      rc;
-    int64_t  old, new;
+    int      rc, given;
+    int64_t  n, low;
 
-    old = 0;
-    new = 0;
+    low = r->api == MST_API_COMPLETION && r->echo ? 0 : 1;
 
     /* the losing one is checked too */
 
-    rc = mst_field_integer(f, "max_tokens", 1, INT32_MAX, &old);
+    given = mst_field_integer(f, "max_tokens", low, INT32_MAX, &n);
+
+    if (given == MST_ERROR) {
+        return MST_ERROR;
+    }
+
+    rc = mst_field_integer(f, "max_completion_tokens", low, INT32_MAX, &n);
 
     if (rc == MST_ERROR) {
         return MST_ERROR;
     }
 
-    rc = mst_field_integer(f, "max_completion_tokens", 1, INT32_MAX, &new);
-
-    if (rc == MST_ERROR) {
-        return MST_ERROR;
+    if (rc == MST_OK || given == MST_OK) {
+        r->max_tokens = (uint32_t) n;
+        r->prompt_only = n == 0;
     }
-
-    r->max_tokens = (uint32_t) (new ? new : old);
 
     return MST_OK;
 }
@@ -285,7 +289,9 @@ mst_sampling_counts(const mst_field_t *f, mst_request_t *r)
                                r->max_new_tokens);
     }
 
-    if (r->max_tokens && r->params.min_tokens > r->max_tokens) {
+    if ((r->max_tokens || r->prompt_only)
+        && r->params.min_tokens > r->max_tokens)
+    {
         return mst_field_error(f, "min_tokens", MST_FIELD_VALUE,
                                mst_field_get(f, "min_tokens"),
                                "must be at most the answer's limit, %u",

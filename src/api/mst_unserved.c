@@ -52,12 +52,11 @@ static const mst_unserved_t  mst_unserved_table[] = {
     { "reasoning_effort", MST_UNSERVED_ANSWER, mst_unserved_effort },
     { "verbosity", MST_UNSERVED_CHAT, mst_unserved_verbosity },
     { "web_search_options", MST_UNSERVED_CHAT, NULL },
-    { "echo", MST_UNSERVED_COMPLETION, mst_unserved_false },
     { "suffix", MST_UNSERVED_COMPLETION, mst_unserved_empty },
 
     /* Mistral */
 
-    { "safe_prompt", MST_UNSERVED_ANSWER, mst_unserved_false },
+    { "safe_prompt", MST_UNSERVED_COMPLETION, mst_unserved_false },
     { "prompt_mode", MST_UNSERVED_CHAT, NULL },
     { "guardrails", MST_UNSERVED_CHAT, mst_unserved_empty },
     { "documents", MST_UNSERVED_CHAT, mst_unserved_empty },
@@ -83,8 +82,6 @@ static const mst_unserved_t  mst_unserved_table[] = {
     { "return_token_ids", MST_UNSERVED_ANSWER, mst_unserved_false },
     { "return_tokens_as_token_ids", MST_UNSERVED_ANSWER, mst_unserved_false },
     { "truncate_prompt_tokens", MST_UNSERVED_ANSWER, NULL },
-    { "add_generation_prompt", MST_UNSERVED_MESSAGES, mst_unserved_true },
-    { "continue_final_message", MST_UNSERVED_MESSAGES, mst_unserved_false },
     { "chat_template", MST_UNSERVED_MESSAGES, NULL },
     { "chat_template_kwargs", MST_UNSERVED_MESSAGES, mst_unserved_empty },
     { "cache_salt", MST_UNSERVED_ANSWER, NULL }

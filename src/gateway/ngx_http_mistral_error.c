@@ -183,7 +183,7 @@ ngx_http_mistral_unavailable(ngx_http_mistral_state_e state,
 ngx_uint_t
 ngx_http_mistral_method_allowed(ngx_http_request_t *r, const char *allow)
 {
-    if (ngx_strcmp(allow, "POST") == 0) {
+    if (allow[0] == 'P') {
         return r->method == NGX_HTTP_POST;
     }
 
@@ -194,9 +194,14 @@ ngx_http_mistral_method_allowed(ngx_http_request_t *r, const char *allow)
 ngx_int_t
 ngx_http_mistral_refuse_method(ngx_http_request_t *r, const char *allow)
 {
+    char                 *rest;
+    size_t                len;
     ngx_str_t             value;
     mst_api_error_t       e;
     ngx_http_err_page_t  *page;
+
+    rest = ngx_strstr(allow, ", OPTIONS");
+    len = rest ? (size_t) (rest - allow) : ngx_strlen(allow);
 
     page = ngx_http_mistral_error_page(r, NGX_HTTP_NOT_ALLOWED);
 
@@ -211,10 +216,38 @@ ngx_http_mistral_refuse_method(ngx_http_request_t *r, const char *allow)
 
     ngx_memzero(&e, sizeof(mst_api_error_t));
     (void) mst_api_error_set(&e, NGX_HTTP_NOT_ALLOWED, "method_not_allowed",
-                             "", "The method is not allowed here, use %s.",
-                             allow);
+                             "", "The method is not allowed here, use %.*s.",
+                             (int) len, allow);
 
     return ngx_http_mistral_refuse(r, &e, NULL);
+}
+
+
+/* headers of CORS are the configuration's: add_header ... always */
+
+ngx_int_t
+ngx_http_mistral_send_options(ngx_http_request_t *r, const char *allow)
+{
+    ngx_int_t  rc;
+    ngx_str_t  value;
+
+    rc = ngx_http_discard_request_body(r);
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    value.data = (u_char *) allow;
+    value.len = ngx_strlen(allow);
+
+    if (ngx_http_mistral_add_header(r, "Allow", &value) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    r->headers_out.status = NGX_HTTP_NO_CONTENT;
+    r->header_only = 1;
+    ngx_http_clear_content_length(r);
+
+    return ngx_http_send_header(r);
 }
 
 

@@ -67,31 +67,33 @@ ngx_http_mistral_advance(ngx_http_mistral_ctx_t *ctx)
 static void
 ngx_http_mistral_answer(ngx_http_mistral_ctx_t *ctx)
 {
-    int                    rc;
-    uint32_t               i;
-    mst_buf_t              out;
-    mst_usage_t            usage;
-    mst_reply_choice_t    *list;
+    int                         rc;
+    uint32_t                    i, n;
+    mst_buf_t                   out;
+    mst_usage_t                 usage;
+    mst_reply_choice_t         *list;
+    ngx_http_mistral_choice_t  *choice;
 
     mst_buf_init(&out);
     ngx_http_mistral_usage(ctx, &usage);
 
-    list = ngx_pcalloc(ctx->request->pool,
-                       ctx->n_choices * sizeof(mst_reply_choice_t));
+    n = ctx->n_choices * ctx->n_copies;
+
+    list = ngx_pcalloc(ctx->request->pool, n * sizeof(mst_reply_choice_t));
     if (list == NULL) {
         ngx_http_mistral_fail_internal(ctx);
         return;
     }
 
-    for (i = 0; i < ctx->n_choices; i++) {
-        list[i].text = mst_str(ctx->choices[i].text.data,
-                               ctx->choices[i].text.len);
-        list[i].logprobs = ctx->body->logprobs ? &ctx->choices[i].logprobs
-                                               : NULL;
-        list[i].reason = ctx->choices[i].reason;
+    for (i = 0; i < n; i++) {
+        choice = &ctx->choices[i / ctx->n_copies];
+
+        list[i].text = mst_str(choice->text.data, choice->text.len);
+        list[i].logprobs = ctx->body->logprobs ? &choice->logprobs : NULL;
+        list[i].reason = choice->reason;
     }
 
-    rc = mst_reply_json(&ctx->reply, list, ctx->n_choices, &usage, &out);
+    rc = mst_reply_json(&ctx->reply, list, n, &usage, &out);
 
     if (rc != MST_OK || ngx_http_mistral_answer_headers(ctx) != NGX_OK) {
         mst_buf_fini(&out);

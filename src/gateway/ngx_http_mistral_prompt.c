@@ -17,17 +17,24 @@
 #define NGX_HTTP_MISTRAL_SLICE    (1500 * 1000)  /* ns */
 #define NGX_HTTP_MISTRAL_BUDGET   4096         /* bytes between two looks at
                                                   the clock */
+#define NGX_HTTP_MISTRAL_TURN     32           /* bytes around a message */
 
 
-static ngx_int_t ngx_http_mistral_build(ngx_http_mistral_ctx_t *ctx);
-static ngx_int_t ngx_http_mistral_build_chat(ngx_http_mistral_ctx_t *ctx);
-static ngx_int_t ngx_http_mistral_build_text(ngx_http_mistral_ctx_t *ctx);
+static ngx_int_t ngx_http_mistral_sources_init(ngx_http_mistral_ctx_t *ctx);
+static size_t ngx_http_mistral_text_size(ngx_http_mistral_ctx_t *ctx);
+static ngx_int_t ngx_http_mistral_encode(ngx_http_mistral_ctx_t *ctx,
+    uint64_t end);
+static ngx_int_t ngx_http_mistral_build(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_source_t *source);
+static ngx_int_t ngx_http_mistral_build_chat(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_source_t *source);
+static ngx_int_t ngx_http_mistral_build_text(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_source_t *source);
 static void ngx_http_mistral_encode_handler(ngx_event_t *ev);
 static void ngx_http_mistral_enqueue(ngx_http_mistral_ctx_t *ctx);
-static void ngx_http_mistral_encoded(ngx_http_mistral_ctx_t *ctx);
+static void ngx_http_mistral_encoded(ngx_http_mistral_ctx_t *ctx,
+    ngx_int_t rc);
 static void ngx_http_mistral_tokenize(ngx_http_mistral_ctx_t *ctx);
-static int ngx_http_mistral_add_text(ngx_http_mistral_ctx_t *ctx,
-    mst_buf_t *text);
 
 
 /* of this worker: the requests that encode, each in its turn */
@@ -38,78 +45,179 @@ static ngx_event_t  ngx_http_mistral_encode_event;
 void
 ngx_http_mistral_prompt(ngx_http_mistral_ctx_t *ctx)
 {
-    int                           rc;
     ngx_http_mistral_loc_conf_t  *mlcf;
 
-    if (ctx->body->prompt_ids) {
-        ctx->ids = ctx->body->prompt_ids;
-        ctx->n_ids = ctx->body->n_prompt_ids;
-        ngx_http_mistral_encoded(ctx);
-        return;
-    }
-
-    switch (ngx_http_mistral_build(ctx)) {
-
-    case NGX_OK:
-        break;
-
-    case NGX_DECLINED:
-        ngx_http_mistral_fail(ctx);
-        return;
-
-    default:
+    if (ngx_http_mistral_sources_init(ctx) != NGX_OK) {
         ngx_http_mistral_fail_internal(ctx);
         return;
     }
 
-    if (ctx->prompt.text.len > NGX_HTTP_MISTRAL_AT_ONCE) {
-        mlcf = ngx_http_get_module_loc_conf(ctx->request,
-                                            ngx_http_mistral_module);
-
-        ngx_add_timer(&ctx->timer, mlcf->queue_timeout);
-        ngx_http_mistral_enqueue(ctx);
-
-        if (ngx_http_mistral_watch(ctx) != NGX_OK) {
-            ngx_http_mistral_finish(ctx, NGX_ERROR);
-        }
-
+    if (ngx_http_mistral_text_size(ctx) <= NGX_HTTP_MISTRAL_AT_ONCE) {
+        ngx_http_mistral_encoded(ctx, ngx_http_mistral_encode(ctx, 0));
         return;
     }
 
-    do {
-        rc = mst_encode_run(ctx->encode, ctx->prompt.text.len + 1);
-    } while (rc == MST_AGAIN);
+    mlcf = ngx_http_get_module_loc_conf(ctx->request, ngx_http_mistral_module);
 
-    if (rc != MST_OK) {
-        ngx_http_mistral_fail_internal(ctx);
-        return;
+    ngx_add_timer(&ctx->timer, mlcf->queue_timeout);
+    ngx_http_mistral_enqueue(ctx);
+
+    if (ngx_http_mistral_watch(ctx) != NGX_OK) {
+        ngx_http_mistral_finish(ctx, NGX_ERROR);
     }
-
-    ngx_http_mistral_encoded(ctx);
 }
 
 
 static ngx_int_t
-ngx_http_mistral_build(ngx_http_mistral_ctx_t *ctx)
+ngx_http_mistral_sources_init(ngx_http_mistral_ctx_t *ctx)
+{
+    uint32_t        i, n;
+    mst_request_t  *body;
+
+    body = ctx->body;
+    n = body->n_messages ? 1 : (uint32_t) body->n_inputs;
+
+    ctx->sources = ngx_pcalloc(ctx->request->pool,
+                               n * sizeof(ngx_http_mistral_source_t));
+    if (ctx->sources == NULL) {
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < n; i++) {
+        mst_prompt_init(&ctx->sources[i].prompt);
+
+        if (body->n_messages == 0) {
+            ctx->sources[i].input = &body->inputs[i];
+        }
+    }
+
+    ctx->n_sources = n;
+
+    return NGX_OK;
+}
+
+
+/* the engine has its copy of the ids, or the request ends */
+
+void
+ngx_http_mistral_sources_fini(ngx_http_mistral_ctx_t *ctx)
+{
+    uint32_t                    i;
+    ngx_http_mistral_source_t  *source;
+
+    for (i = 0; i < ctx->n_sources; i++) {
+        source = &ctx->sources[i];
+
+        mst_encode_destroy(source->encode);
+        mst_prompt_fini(&source->prompt);
+
+        source->encode = NULL;
+        source->ids = NULL;
+    }
+}
+
+
+static size_t
+ngx_http_mistral_text_size(ngx_http_mistral_ctx_t *ctx)
+{
+    size_t          i, size;
+    mst_request_t  *body;
+
+    body = ctx->body;
+    size = 0;
+
+    for (i = 0; i < body->n_messages; i++) {
+        size += body->messages[i].content.len + NGX_HTTP_MISTRAL_TURN;
+    }
+
+    for (i = 0; i < body->n_inputs; i++) {
+        size += body->inputs[i].text.len;
+    }
+
+    return size;
+}
+
+
+/* NGX_AGAIN: it is past "end", which 0 is not */
+
+static ngx_int_t
+ngx_http_mistral_encode(ngx_http_mistral_ctx_t *ctx, uint64_t end)
+{
+    int                         again;
+    ngx_int_t                   rc;
+    ngx_http_mistral_source_t  *source;
+
+    while (ctx->n_encoded < ctx->n_sources) {
+
+        source = &ctx->sources[ctx->n_encoded];
+
+        if (source->input && source->input->ids) {
+            source->ids = source->input->ids;
+            source->n_ids = source->input->n_ids;
+            ctx->n_ids += source->n_ids;
+            ctx->n_encoded++;
+            continue;
+        }
+
+        if (source->encode == NULL) {
+            rc = ngx_http_mistral_build(ctx, source);
+            if (rc != NGX_OK) {
+                return rc;
+            }
+        }
+
+        again = mst_encode_run(source->encode, NGX_HTTP_MISTRAL_BUDGET);
+
+        if (again == MST_OK) {
+            source->ids = mst_encode_ids(source->encode, &source->n_ids);
+            ctx->n_ids += source->n_ids;
+            ctx->n_encoded++;
+
+        } else if (again != MST_AGAIN) {
+            return NGX_ERROR;
+        }
+
+        if (end && mst_time_ns() >= end && ctx->n_encoded < ctx->n_sources) {
+            return NGX_AGAIN;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* NGX_DECLINED: ctx->error is set */
+
+static ngx_int_t
+ngx_http_mistral_build(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_source_t *source)
 {
     ngx_int_t  rc;
 
-    rc = ctx->body->n_messages ? ngx_http_mistral_build_chat(ctx)
-                               : ngx_http_mistral_build_text(ctx);
+    rc = source->input ? ngx_http_mistral_build_text(ctx, source)
+                       : ngx_http_mistral_build_chat(ctx, source);
     if (rc != NGX_OK) {
         return rc;
     }
 
-    ctx->encode = mst_encode_create(ctx->model->tokenizer, &ctx->prompt);
+    source->encode = mst_encode_create(ctx->model->tokenizer,
+                                       &source->prompt);
 
-    return ctx->encode ? NGX_OK : NGX_ERROR;
+    return source->encode ? NGX_OK : NGX_ERROR;
 }
 
 
 static ngx_int_t
-ngx_http_mistral_build_chat(ngx_http_mistral_ctx_t *ctx)
+ngx_http_mistral_build_chat(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_source_t *source)
 {
-    mst_err_t  err;
+    mst_err_t           err;
+    mst_request_t      *body;
+    mst_template_end_t  end;
+
+    body = ctx->body;
+    end = body->continue_last ? MST_TEMPLATE_CONTINUE
+          : body->closed ? MST_TEMPLATE_CLOSED : MST_TEMPLATE_ANSWER;
 
     err.text[0] = '\0';
 
@@ -118,8 +226,9 @@ ngx_http_mistral_build_chat(ngx_http_mistral_ctx_t *ctx)
                            (int) ctx->model->name.len,
                            (char *) ctx->model->name.data);
 
-    } else if (mst_template_render(ctx->model->template, ctx->body->messages,
-                                   ctx->body->n_messages, &ctx->prompt, &err)
+    } else if (mst_template_render_as(ctx->model->template, body->messages,
+                                      body->n_messages, end, &source->prompt,
+                                      &err)
                == MST_OK)
     {
         return NGX_OK;
@@ -137,7 +246,8 @@ ngx_http_mistral_build_chat(ngx_http_mistral_ctx_t *ctx)
 
 
 static ngx_int_t
-ngx_http_mistral_build_text(ngx_http_mistral_ctx_t *ctx)
+ngx_http_mistral_build_text(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_source_t *source)
 {
     int                          bos, eos, rc;
     mst_request_t               *body;
@@ -157,16 +267,16 @@ ngx_http_mistral_build_text(ngx_http_mistral_ctx_t *ctx)
     rc = MST_OK;
 
     if (bos) {
-        rc = mst_prompt_control(&ctx->prompt, (uint32_t) info->bos_id);
+        rc = mst_prompt_control(&source->prompt, (uint32_t) info->bos_id);
     }
 
     if (rc == MST_OK) {
-        rc = mst_prompt_text(&ctx->prompt, body->prompt.data,
-                             body->prompt.len);
+        rc = mst_prompt_text(&source->prompt, source->input->text.data,
+                             source->input->text.len);
     }
 
     if (rc == MST_OK && eos) {
-        rc = mst_prompt_control(&ctx->prompt, (uint32_t) info->eos_id);
+        rc = mst_prompt_control(&source->prompt, (uint32_t) info->eos_id);
     }
 
     return rc == MST_OK ? NGX_OK : NGX_ERROR;
@@ -196,8 +306,7 @@ ngx_http_mistral_enqueue(ngx_http_mistral_ctx_t *ctx)
 static void
 ngx_http_mistral_encode_handler(ngx_event_t *ev)
 {
-    int                      rc;
-    uint64_t                 end;
+    ngx_int_t                rc;
     ngx_queue_t             *q;
     ngx_connection_t        *c;
     ngx_http_mistral_ctx_t  *ctx;
@@ -219,38 +328,30 @@ ngx_http_mistral_encode_handler(ngx_event_t *ev)
     c = ctx->request->connection;
     ngx_http_set_log_request(c->log, ctx->request);
 
-    end = mst_time_ns() + NGX_HTTP_MISTRAL_SLICE;
+    rc = ngx_http_mistral_encode(ctx, mst_time_ns() + NGX_HTTP_MISTRAL_SLICE);
 
-    do {
-        rc = mst_encode_run(ctx->encode, NGX_HTTP_MISTRAL_BUDGET);
-    } while (rc == MST_AGAIN && mst_time_ns() < end);
-
-    if (rc == MST_AGAIN) {
+    if (rc == NGX_AGAIN) {
         ngx_http_mistral_enqueue(ctx);
         return;
     }
 
     ngx_del_timer(&ctx->timer);
 
-    if (rc == MST_OK) {
-        ngx_http_mistral_encoded(ctx);
-
-    } else {
-        ngx_http_mistral_fail_internal(ctx);
-    }
-
+    ngx_http_mistral_encoded(ctx, rc);
     ngx_http_run_posted_requests(c);
 }
 
 
 static void
-ngx_http_mistral_encoded(ngx_http_mistral_ctx_t *ctx)
+ngx_http_mistral_encoded(ngx_http_mistral_ctx_t *ctx, ngx_int_t rc)
 {
-    if (ctx->encode) {
-        ctx->ids = mst_encode_ids(ctx->encode, &ctx->n_ids);
-    }
+    if (rc == NGX_DECLINED) {
+        ngx_http_mistral_fail(ctx);
 
-    if (ctx->api == MST_API_TOKENIZE) {
+    } else if (rc != NGX_OK) {
+        ngx_http_mistral_fail_internal(ctx);
+
+    } else if (ctx->api == MST_API_TOKENIZE) {
         ngx_http_mistral_tokenize(ctx);
 
     } else {
@@ -262,30 +363,33 @@ ngx_http_mistral_encoded(ngx_http_mistral_ctx_t *ctx)
 static void
 ngx_http_mistral_tokenize(ngx_http_mistral_ctx_t *ctx)
 {
-    int           rc;
-    size_t        i;
-    mst_buf_t     out;
-    mst_str_t    *strs;
+    int                         rc;
+    size_t                      i;
+    mst_buf_t                   out;
+    mst_str_t                  *strs;
+    ngx_http_mistral_source_t  *source;
 
+    source = &ctx->sources[0];
     strs = NULL;
 
     if (ctx->body->return_token_strs) {
-        strs = ngx_alloc((ctx->n_ids + 1) * sizeof(mst_str_t),
+        strs = ngx_alloc((source->n_ids + 1) * sizeof(mst_str_t),
                          ctx->request->connection->log);
         if (strs == NULL) {
             ngx_http_mistral_fail_internal(ctx);
             return;
         }
 
-        for (i = 0; i < ctx->n_ids; i++) {
-            strs[i] = mst_tokenizer_name(ctx->model->tokenizer, ctx->ids[i]);
+        for (i = 0; i < source->n_ids; i++) {
+            strs[i] = mst_tokenizer_name(ctx->model->tokenizer,
+                                         source->ids[i]);
         }
     }
 
     mst_buf_init(&out);
 
-    rc = mst_reply_tokens(ctx->ids, strs, ctx->n_ids, ctx->model->context,
-                          &out);
+    rc = mst_reply_tokens(source->ids, strs, source->n_ids,
+                          ctx->model->context, &out);
     ngx_free(strs);
 
     if (rc != MST_OK) {
@@ -303,13 +407,16 @@ ngx_http_mistral_tokenize(ngx_http_mistral_ctx_t *ctx)
 void
 ngx_http_mistral_detokenize(ngx_http_mistral_ctx_t *ctx)
 {
-    int        rc;
-    mst_buf_t  text, out;
+    int                 rc;
+    mst_buf_t           text, out;
+    const mst_input_t  *input;
+
+    input = &ctx->body->inputs[0];
 
     mst_buf_init(&text);
     mst_buf_init(&out);
 
-    rc = ngx_http_mistral_add_text(ctx, &text);
+    rc = ngx_http_mistral_spell(ctx, input->ids, input->n_ids, &text);
 
     if (rc == MST_OK) {
         rc = mst_reply_detokenize(mst_str(text.data, text.len), &out);
@@ -331,26 +438,25 @@ ngx_http_mistral_detokenize(ngx_http_mistral_ctx_t *ctx)
 
 /* unlike an answer's text this shows control tokens, as they are spelled */
 
-static int
-ngx_http_mistral_add_text(ngx_http_mistral_ctx_t *ctx, mst_buf_t *text)
+int
+ngx_http_mistral_spell(ngx_http_mistral_ctx_t *ctx, const uint32_t *ids,
+    size_t n, mst_buf_t *text)
 {
     int               rc;
     size_t            i;
-    uint32_t          id;
     mst_detok_t       detok;
     mst_tokenizer_t  *t;
 
     t = ctx->model->tokenizer;
     mst_detok_init(&detok, t);
 
-    for (i = 0; i < ctx->body->n_prompt_ids; i++) {
-        id = ctx->body->prompt_ids[i];
+    for (i = 0; i < n; i++) {
 
-        if (!mst_tokenizer_is_control(t, id)) {
-            rc = mst_detok_push(&detok, id, text);
+        if (!mst_tokenizer_is_control(t, ids[i])) {
+            rc = mst_detok_push(&detok, ids[i], text);
 
         } else if ((rc = mst_detok_finish(&detok, text)) == MST_OK) {
-            rc = mst_buf_str(text, mst_tokenizer_name(t, id));
+            rc = mst_buf_str(text, mst_tokenizer_name(t, ids[i]));
             mst_detok_init(&detok, t);
         }
 

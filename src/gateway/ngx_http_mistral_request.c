@@ -56,6 +56,10 @@ ngx_http_mistral_handler(ngx_http_request_t *r)
 
     allow = mst_request_allow(api);
 
+    if (r->method == NGX_HTTP_OPTIONS) {
+        return ngx_http_mistral_send_options(r, allow);
+    }
+
     if (!ngx_http_mistral_method_allowed(r, allow)) {
         return ngx_http_mistral_refuse_method(r, allow);
     }
@@ -128,7 +132,6 @@ ngx_http_mistral_create_ctx(ngx_http_request_t *r, mst_api_t api)
 
     mst_buf_init(&ctx->out);
     mst_buf_init(&ctx->spare);
-    mst_prompt_init(&ctx->prompt);
 
     /*
      * Two ends: when the request is closed its calls are cancelled; memory
@@ -566,8 +569,7 @@ ngx_http_mistral_free(void *data)
     ctx = data;
 
     ngx_http_mistral_choices_fini(ctx);
-    mst_encode_destroy(ctx->encode);
-    mst_prompt_fini(&ctx->prompt);
+    ngx_http_mistral_sources_fini(ctx);
     mst_request_destroy(ctx->body);
     mst_buf_fini(&ctx->out);
     mst_buf_fini(&ctx->spare);

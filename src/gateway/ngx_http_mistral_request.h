@@ -26,11 +26,24 @@ typedef struct ngx_http_mistral_ctx_s     ngx_http_mistral_ctx_t;
 typedef struct ngx_http_mistral_choice_s  ngx_http_mistral_choice_t;
 
 
-/* one of the "n" answers to a request */
+/* one prompt: a chat has one, a text completion may have many */
+typedef struct {
+    const mst_input_t           *input;        /* NULL: the messages */
+    mst_prompt_t                 prompt;
+    mst_encode_t                *encode;
+    const uint32_t              *ids;          /* [n_ids] until SUBMIT */
+    size_t                       n_ids;
+    uint32_t                     cached;       /* of its first ADMIT */
+    unsigned                     admitted:1;
+} ngx_http_mistral_source_t;
+
+
+/* one answer that the engine computes; the client may get copies of it */
 struct ngx_http_mistral_choice_s {
     ngx_http_mistral_call_t      call;
     ngx_http_mistral_ctx_t      *ctx;
-    uint32_t                     index;
+    ngx_http_mistral_source_t   *source;
+    uint32_t                     index;        /* of its first copy */
 
     uint32_t                     tokens;       /* received */
     mst_detok_t                  detok;
@@ -61,18 +74,18 @@ struct ngx_http_mistral_ctx_s {
     uint64_t                     seed;         /* where the client has none */
 
     mst_request_t               *body;         /* NULL: not parsed yet */
-    mst_prompt_t                 prompt;
-    mst_encode_t                *encode;
+    ngx_http_mistral_source_t   *sources;      /* [n_sources] */
+    uint32_t                     n_sources;
+    uint32_t                     n_encoded;    /* of them */
     ngx_queue_t                  queue;        /* of those that encode */
-    const uint32_t              *ids;          /* [n_ids] of the prompt */
-    size_t                       n_ids;
+    size_t                       n_ids;        /* of all prompts */
     uint32_t                     stop_ids[MST_MAX_STOP_IDS];
     uint32_t                     n_stop_ids;
 
     ngx_http_mistral_choice_t   *choices;      /* [n_choices] */
     uint32_t                     n_choices;
+    uint32_t                     n_copies;     /* of each, for the client */
     uint32_t                     n_done;
-    uint32_t                     cached;       /* of the first ADMIT */
 
     ngx_event_t                  timer;        /* set while anything is
                                                   awaited: a worker that shuts
@@ -120,6 +133,11 @@ void ngx_http_mistral_timeout(ngx_event_t *ev);
 /* prompt.c */
 void ngx_http_mistral_prompt(ngx_http_mistral_ctx_t *ctx);
 void ngx_http_mistral_detokenize(ngx_http_mistral_ctx_t *ctx);
+void ngx_http_mistral_sources_fini(ngx_http_mistral_ctx_t *ctx);
+
+/* appends what ids spell, control tokens too; MST_OK or MST_ERROR */
+int ngx_http_mistral_spell(ngx_http_mistral_ctx_t *ctx, const uint32_t *ids,
+    size_t n, mst_buf_t *text);
 
 /* response.c */
 ngx_int_t ngx_http_mistral_choices_init(ngx_http_mistral_ctx_t *ctx);
@@ -158,10 +176,14 @@ ngx_int_t ngx_http_mistral_send_json(ngx_http_request_t *r,
 ngx_int_t ngx_http_mistral_add_header(ngx_http_request_t *r,
     const char *name, ngx_str_t *value);
 
-/* allow: "POST" or "GET, HEAD" */
+/* allow: "POST, OPTIONS" or "GET, HEAD", with OPTIONS or without */
 ngx_uint_t ngx_http_mistral_method_allowed(ngx_http_request_t *r,
     const char *allow);
 ngx_int_t ngx_http_mistral_refuse_method(ngx_http_request_t *r,
+    const char *allow);
+
+/* 204 with Allow */
+ngx_int_t ngx_http_mistral_send_options(ngx_http_request_t *r,
     const char *allow);
 
 /* text of a client or an engine for a log line: no control characters */

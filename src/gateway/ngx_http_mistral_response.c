@@ -35,6 +35,7 @@ static int ngx_http_mistral_end_choice(ngx_http_mistral_choice_t *choice,
 static int ngx_http_mistral_end_text(ngx_http_mistral_choice_t *choice,
     const char **reason);
 static int ngx_http_mistral_start_choice(ngx_http_mistral_choice_t *choice);
+static int ngx_http_mistral_echo(ngx_http_mistral_choice_t *choice);
 static int ngx_http_mistral_chunk(ngx_http_mistral_choice_t *choice);
 static ngx_uint_t ngx_http_mistral_is_stop(ngx_http_mistral_ctx_t *ctx,
     uint32_t id);
@@ -44,10 +45,16 @@ static size_t ngx_http_mistral_count(const char *text, size_t len);
 ngx_int_t
 ngx_http_mistral_choices_init(ngx_http_mistral_ctx_t *ctx)
 {
-    uint32_t  i;
+    uint32_t                    i, each;
+    ngx_http_mistral_choice_t  *choice;
+
+    /* without chance all answers to a prompt are the same: once is enough */
+
+    each = ctx->body->params.temperature > 0 ? ctx->body->n : 1;
+    ctx->n_copies = ctx->body->n / each;
 
     ctx->choices = ngx_pcalloc(ctx->request->pool,
-                               ctx->body->n
+                               ctx->n_sources * each
                                * sizeof(ngx_http_mistral_choice_t));
     if (ctx->choices == NULL) {
         return NGX_ERROR;
@@ -59,11 +66,14 @@ ngx_http_mistral_choices_init(ngx_http_mistral_ctx_t *ctx)
     ctx->reply.created = ngx_time();
     ctx->reply.include_usage = ctx->body->include_usage;
 
-    for (i = 0; i < ctx->body->n; i++) {
-        ctx->choices[i].index = i;
+    for (i = 0; i < ctx->n_sources * each; i++) {
+        choice = &ctx->choices[i];
+
+        choice->index = i * ctx->n_copies;
+        choice->source = &ctx->sources[i / each];
         ctx->n_choices++;
 
-        if (ngx_http_mistral_choice_init(ctx, &ctx->choices[i]) != NGX_OK) {
+        if (ngx_http_mistral_choice_init(ctx, choice) != NGX_OK) {
             return NGX_ERROR;
         }
     }
@@ -137,9 +147,11 @@ ngx_http_mistral_record(ngx_http_mistral_call_t *call, const mst_record_t *rec)
     switch (rec->type) {
 
     case MST_REC_ADMIT:
-        if (!ctx->admitted) {
-            ctx->cached = ((const mst_rec_admit_t *) rec)->cached;
-            ctx->admitted = 1;
+        ctx->admitted = 1;
+
+        if (!choice->source->admitted) {
+            choice->source->cached = ((const mst_rec_admit_t *) rec)->cached;
+            choice->source->admitted = 1;
         }
 
         break;
@@ -192,8 +204,8 @@ ngx_http_mistral_lost(ngx_http_mistral_call_t *call)
     }
 
     if (choice->stopped) {
-        choice->usage.prompt = (uint32_t) ctx->n_ids;
-        choice->usage.cached = ctx->cached;
+        choice->usage.prompt = (uint32_t) choice->source->n_ids;
+        choice->usage.cached = choice->source->cached;
         choice->usage.completion = choice->tokens;
 
         if (ngx_http_mistral_end_choice(choice, "stop") == MST_OK) {
@@ -249,7 +261,8 @@ ngx_http_mistral_refused(ngx_http_mistral_choice_t *choice,
         (void) mst_api_error_set(e, NGX_HTTP_BAD_REQUEST,
                                  "context_length_exceeded", "messages",
                                  "The prompt has %u tokens, the model's "
-                                 "context %u.", (unsigned) ctx->n_ids,
+                                 "context %u.",
+                                 (unsigned) choice->source->n_ids,
                                  (unsigned) ctx->model->context);
         break;
 
@@ -477,6 +490,7 @@ static int
 ngx_http_mistral_end_choice(ngx_http_mistral_choice_t *choice,
     const char *reason)
 {
+    uint32_t                 i;
     ngx_http_mistral_ctx_t  *ctx;
 
     ctx = choice->ctx;
@@ -505,8 +519,12 @@ ngx_http_mistral_end_choice(ngx_http_mistral_choice_t *choice,
         return MST_ERROR;
     }
 
-    return mst_reply_sse_finish(&ctx->reply, choice->index, reason,
-                                &ctx->out);
+    for (i = 0; i < ctx->n_copies; i++) {
+        (void) mst_reply_sse_finish(&ctx->reply, choice->index + i, reason,
+                                    &ctx->out);
+    }
+
+    return ctx->out.failed ? MST_ERROR : MST_OK;
 }
 
 
@@ -548,6 +566,7 @@ ngx_http_mistral_end_text(ngx_http_mistral_choice_t *choice,
 static int
 ngx_http_mistral_start_choice(ngx_http_mistral_choice_t *choice)
 {
+    uint32_t                 i;
     ngx_http_mistral_ctx_t  *ctx;
 
     ctx = choice->ctx;
@@ -558,11 +577,50 @@ ngx_http_mistral_start_choice(ngx_http_mistral_choice_t *choice)
 
     choice->started = 1;
 
+    if (ctx->body->echo && ngx_http_mistral_echo(choice) != MST_OK) {
+        return MST_ERROR;
+    }
+
     if (!ctx->body->stream || ctx->api != MST_API_CHAT) {
         return MST_OK;
     }
 
-    return mst_reply_sse_first(&ctx->reply, choice->index, &ctx->out);
+    for (i = 0; i < ctx->n_copies; i++) {
+        (void) mst_reply_sse_first(&ctx->reply, choice->index + i, &ctx->out);
+    }
+
+    return ctx->out.failed ? MST_ERROR : MST_OK;
+}
+
+
+/* the text that the answer begins with and that nobody samples */
+
+static int
+ngx_http_mistral_echo(ngx_http_mistral_choice_t *choice)
+{
+    mst_request_t           *body;
+    const mst_input_t       *input;
+    ngx_http_mistral_ctx_t  *ctx;
+
+    ctx = choice->ctx;
+    body = ctx->body;
+    input = choice->source->input;
+
+    if (input && input->ids) {
+        return ngx_http_mistral_spell(ctx, input->ids, input->n_ids,
+                                      &choice->text);
+    }
+
+    if (input) {
+        return mst_buf_str(&choice->text, input->text);
+    }
+
+    if (!body->continue_last) {
+        return MST_OK;
+    }
+
+    return mst_buf_str(&choice->text,
+                       body->messages[body->n_messages - 1].content);
 }
 
 
@@ -571,7 +629,7 @@ ngx_http_mistral_start_choice(ngx_http_mistral_choice_t *choice)
 static int
 ngx_http_mistral_chunk(ngx_http_mistral_choice_t *choice)
 {
-    int                      rc;
+    uint32_t                 i;
     ngx_http_mistral_ctx_t  *ctx;
 
     ctx = choice->ctx;
@@ -580,15 +638,19 @@ ngx_http_mistral_chunk(ngx_http_mistral_choice_t *choice)
         return MST_OK;
     }
 
-    rc = mst_reply_sse_text(&ctx->reply, choice->index,
-                            mst_str(choice->text.data, choice->text.len),
-                            ctx->body->logprobs ? &choice->logprobs : NULL,
-                            &ctx->out);
+    for (i = 0; i < ctx->n_copies; i++) {
+        (void) mst_reply_sse_text(&ctx->reply, choice->index + i,
+                                  mst_str(choice->text.data,
+                                          choice->text.len),
+                                  ctx->body->logprobs ? &choice->logprobs
+                                                      : NULL,
+                                  &ctx->out);
+    }
 
     mst_buf_reset(&choice->text);
     mst_reply_logprobs_reset(&choice->logprobs);
 
-    return rc;
+    return ctx->out.failed ? MST_ERROR : MST_OK;
 }
 
 
@@ -674,7 +736,10 @@ ngx_http_mistral_usage(ngx_http_mistral_ctx_t *ctx, mst_usage_t *u)
     ngx_memzero(u, sizeof(mst_usage_t));
 
     u->prompt = (uint32_t) ctx->n_ids;
-    u->cached = ctx->cached;
+
+    for (i = 0; i < ctx->n_sources; i++) {
+        u->cached += ctx->sources[i].cached;
+    }
 
     for (i = 0; i < ctx->n_choices; i++) {
         choice = &ctx->choices[i];

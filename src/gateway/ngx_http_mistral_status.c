@@ -169,6 +169,7 @@ ngx_http_mistral_list_name(ngx_array_t *list, ngx_http_mistral_model_t *m,
     entry->id = mst_str((char *) name->data, name->len);
     entry->created = m->created;
     entry->max_model_len = m->context;
+    entry->chat = m->template != NULL;
 
     return NGX_OK;
 }

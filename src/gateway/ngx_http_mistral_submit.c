@@ -16,6 +16,8 @@
 static ngx_int_t ngx_http_mistral_check_length(ngx_http_mistral_ctx_t *ctx);
 static ngx_int_t ngx_http_mistral_stop_ids(ngx_http_mistral_ctx_t *ctx);
 static ngx_int_t ngx_http_mistral_place(ngx_http_mistral_ctx_t *ctx);
+static ngx_uint_t ngx_http_mistral_too_many(ngx_http_mistral_ctx_t *ctx,
+    ngx_uint_t waiting);
 static ngx_int_t ngx_http_mistral_send(ngx_http_mistral_ctx_t *ctx);
 static void ngx_http_mistral_timed_out(ngx_http_mistral_ctx_t *ctx);
 
@@ -71,18 +73,16 @@ ngx_http_mistral_submit(ngx_http_mistral_ctx_t *ctx)
 static ngx_int_t
 ngx_http_mistral_check_length(ngx_http_mistral_ctx_t *ctx)
 {
-    if (ctx->n_ids == 0) {
-        (void) mst_api_error_set(&ctx->error, NGX_HTTP_BAD_REQUEST,
-                                 "invalid_value", "prompt",
-                                 "The prompt is empty.");
-        return NGX_DECLINED;
-    }
+    uint32_t  i;
 
-    if (mst_request_limits(ctx->body, ctx->n_ids, ctx->model->context,
-                           &ctx->error)
-        != MST_OK)
-    {
-        return NGX_DECLINED;
+    for (i = 0; i < ctx->n_sources; i++) {
+
+        if (mst_request_limits(ctx->body, ctx->sources[i].n_ids,
+                               ctx->model->context, &ctx->error)
+            != MST_OK)
+        {
+            return NGX_DECLINED;
+        }
     }
 
     return NGX_OK;
@@ -133,8 +133,9 @@ ngx_http_mistral_place(ngx_http_mistral_ctx_t *ctx)
     rc = NGX_OK;
 
     for (i = 0; i < ctx->n_choices && rc == NGX_OK; i++) {
-        rc = ngx_http_mistral_link_place(&ctx->choices[i].call,
-                                         (uint32_t) ctx->n_ids, mlcf->queue);
+        rc = ngx_http_mistral_link_place(&ctx->choices[i].call, (uint32_t)
+                                         ctx->choices[i].source->n_ids,
+                                         mlcf->queue);
     }
 
     if (rc == NGX_OK) {
@@ -144,6 +145,10 @@ ngx_http_mistral_place(ngx_http_mistral_ctx_t *ctx)
     if (rc != NGX_BUSY) {
         ctx->shed = ngx_http_mistral_unavailable(NGX_HTTP_MISTRAL_DOWN,
                                                  &ctx->error);
+        return NGX_DECLINED;
+    }
+
+    if (ngx_http_mistral_too_many(ctx, mlcf->queue)) {
         return NGX_DECLINED;
     }
 
@@ -161,47 +166,78 @@ ngx_http_mistral_place(ngx_http_mistral_ctx_t *ctx)
 }
 
 
+/* a request that no free place could ever serve is no matter of waiting */
+
+static ngx_uint_t
+ngx_http_mistral_too_many(ngx_http_mistral_ctx_t *ctx, ngx_uint_t waiting)
+{
+    uint64_t          max;
+    const mst_map_t  *map;
+
+    map = ngx_http_mistral_link_map(ctx->model);
+
+    if (map == NULL) {
+        return 0;
+    }
+
+    max = (uint64_t) atomic_load(&map->shm->max_batch) + waiting;
+
+    if (ctx->n_choices <= max) {
+        return 0;
+    }
+
+    (void) mst_api_error_set(&ctx->error, NGX_HTTP_BAD_REQUEST,
+                             "invalid_value", ctx->n_sources > 1 ? "prompt"
+                                                                 : "n",
+                             "The request asks for %u answers at once, this "
+                             "server takes at most %llu.",
+                             ctx->n_choices, (unsigned long long) max);
+    return 1;
+}
+
+
 static ngx_int_t
 ngx_http_mistral_send(ngx_http_mistral_ctx_t *ctx)
 {
     uint32_t                      i;
+    uint64_t                      seed;
     ngx_int_t                     rc;
     mst_rec_submit_t              s;
+    ngx_http_mistral_source_t    *source;
     ngx_http_mistral_loc_conf_t  *mlcf;
 
     mlcf = ngx_http_get_module_loc_conf(ctx->request, ngx_http_mistral_module);
 
     ngx_memzero(&s, sizeof(mst_rec_submit_t));
 
-    s.params = ctx->body->params;
     s.deadline_ns = mst_time_ns() + mlcf->queue_timeout * MST_MS;
     s.no_wait = mlcf->queue == 0;
-    s.n_prompt = (uint32_t) ctx->n_ids;
     s.n_stop = ctx->n_stop_ids;
     s.n_bias = (uint32_t) ctx->body->n_bias;
 
-    if (ctx->body->logprobs) {
-        s.params.flags |= MST_PARAMS_LOGPROBS;
-    }
-
-    if (!ctx->body->has_seed) {
-        s.params.seed = ctx->seed;
-    }
-
+    seed = ctx->body->has_seed ? ctx->body->params.seed : ctx->seed;
     rc = NGX_OK;
 
     for (i = 0; i < ctx->n_choices && rc == NGX_OK; i++) {
-        rc = ngx_http_mistral_link_submit(&ctx->choices[i].call, &s, ctx->ids,
-                                          ctx->stop_ids, ctx->body->bias);
-        s.params.seed++;
+        source = ctx->choices[i].source;
+
+        /* what the context leaves is another number for each prompt */
+
+        (void) mst_request_limits(ctx->body, source->n_ids,
+                                  ctx->model->context, &ctx->error);
+
+        s.params = ctx->body->params;
+        s.params.seed = seed + ctx->choices[i].index;
+        s.n_prompt = (uint32_t) source->n_ids;
+
+        rc = ngx_http_mistral_link_submit(&ctx->choices[i].call, &s,
+                                          source->ids, ctx->stop_ids,
+                                          ctx->body->bias);
     }
 
     /* the engine has its copy; long prompts should not wait in our memory */
 
-    mst_encode_destroy(ctx->encode);
-    ctx->encode = NULL;
-    ctx->ids = NULL;
-    mst_prompt_fini(&ctx->prompt);
+    ngx_http_mistral_sources_fini(ctx);
 
     if (rc == NGX_OK) {
         return NGX_OK;

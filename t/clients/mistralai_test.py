@@ -10,8 +10,9 @@ from harness import FOX, Server, done, ok, same
 
 HTTP = """
     mistral_model null {
-        path   null:rate=1000;
-        alias  mistral-small-latest;
+        path     null:rate=1000;
+        alias    mistral-small-latest;
+        context  8192;
     }
 
     server {
@@ -45,6 +46,21 @@ def main():
                 text += c.delta.content or ""
                 last = c.finish_reason or last
         same((text, last), (FOX[:12], "length"), "chat.stream")
+
+        same([(m.id, type(m).__name__, m.max_context_length)
+              for m in client.models.list().data],
+             [("null", "BaseModelCard", 8192),
+              ("mistral-small-latest", "BaseModelCard", 8192)], "models.list")
+
+        m = client.models.retrieve(model_id="null")
+        ok(m.capabilities.completion_chat, "models.retrieve", m)
+
+        start = {"role": "assistant", "content": "Well, ", "prefix": True}
+        r = client.chat.complete(model="null", messages=MSG + [start],
+                                 max_tokens=9, safe_prompt=True)
+        same(r.choices[0].message.content, "Well, " + FOX[:9],
+             "an answer that begins with its prefix")
+        ok(r.usage.prompt_tokens > 200, "under a safe prompt", r.usage)
 
         try:
             client.chat.complete(model="zebra", messages=MSG)

@@ -119,6 +119,44 @@ def test_null(client):
          [(i, FOX[:9]) for i in range(3)], "three answers")
     same(r.usage.completion_tokens, 27, "whose tokens are added up")
 
+    r = client.chat.completions.create(
+        model="null", messages=[{"role": "developer", "content": "x"}],
+        max_tokens=4, n=5, temperature=0)
+    same(([c.message.content for c in r.choices],
+          r.usage.completion_tokens), (["The "] * 5, 4),
+         "at temperature 0 five answers cost one")
+
+    r = client.completions.create(model="null", prompt=["ab", "c"], n=2,
+                                  max_tokens=3, echo=True)
+    same([(c.index, c.text) for c in r.choices],
+         [(0, "abThe"), (1, "abThe"), (2, "cThe"), (3, "cThe")],
+         "a list of prompts, echoed")
+
+    r = client.completions.create(model="null", prompt=[[97], [98, 99]],
+                                  max_tokens=0, echo=True)
+    same([c.text for c in r.choices], ["a", "bc"], "the prompts alone")
+
+    got = {}
+    for chunk in client.completions.create(model="null", stream=True,
+                                           prompt=["a", "b", "c"],
+                                           max_tokens=9):
+        for c in chunk.choices:
+            got[c.index] = got.get(c.index, "") + c.text
+    same(got, {i: FOX[:9] for i in range(3)}, "three prompts in one stream")
+
+    r = client.completions.create(model="null", prompt="x", max_tokens=2,
+                                  logprobs=2)
+    same((r.choices[0].logprobs.tokens, r.choices[0].logprobs.text_offset),
+         (["T", "h"], [0, 1]), "logprobs of a completion")
+
+    r = client.chat.completions.create(
+        model="null", messages=[{"role": "user", "content": "x"}],
+        max_tokens=2, logprobs=True, top_logprobs=1, user="ann",
+        metadata={"a": "b"}, seed=1, logit_bias={"122": -100},
+        frequency_penalty=0.5, presence_penalty=0.5)
+    same([t.bytes for t in r.choices[0].logprobs.content], [[84], [104]],
+         "logprobs of a chat have bytes")
+
 
 def test_errors(client):
     msg = [{"role": "user", "content": "x"}]

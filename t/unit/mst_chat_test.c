@@ -104,8 +104,10 @@ static const mst_case_t  cases[] = {
       "invalid_type", "messages[0].tool_call_id", "must be a string" },
     { "[{" A ",\"content\":\"x\",\"prefix\":1}]", "invalid_type",
       "messages[0].prefix", "must be true or false" },
-    { "[{" A ",\"content\":\"x\",\"prefix\":true}]", "unsupported",
-      "messages[0].prefix", "does not support" },
+    { "[{" A ",\"content\":\"x\",\"prefix\":true}," U "]", "invalid_value",
+      "messages[0].prefix", "only a last message of the assistant" },
+    { "[{\"role\":\"user\",\"content\":\"x\",\"prefix\":true}]",
+      "invalid_value", "messages[0].prefix", "only a last message" },
     { "[{" A ",\"content\":\"x\",\"audio\":{\"id\":\"1\"}}]", "unsupported",
       "messages[0].audio", "does not support" }
 };
@@ -115,7 +117,7 @@ static int
 parse(const char *list, mst_buf_t *text, mst_message_t **m, size_t *n,
     mst_api_error_t *e)
 {
-    int      rc;
+    int      rc, prefix;
     json_t  *root;
 
     memset(e, 0, sizeof(mst_api_error_t));
@@ -128,7 +130,7 @@ parse(const char *list, mst_buf_t *text, mst_message_t **m, size_t *n,
     root = json_loads(list, JSON_ALLOW_NUL, NULL);
     assert_non_null(root);
 
-    rc = mst_chat_parse(root, text, m, n, e);
+    rc = mst_chat_parse(root, text, m, n, &prefix, e);
 
     json_decref(root);
 
@@ -283,6 +285,7 @@ test_copy(void **state)
 static void
 test_memory(void **state)
 {
+    int               prefix;
     size_t            n;
     json_t           *root;
     mst_buf_t         text;
@@ -297,7 +300,8 @@ test_memory(void **state)
     assert_non_null(root);
 
     mst_mem_fail_after(1);
-    assert_int_equal(mst_chat_parse(root, &text, &m, &n, &e), MST_ERROR);
+    assert_int_equal(mst_chat_parse(root, &text, &m, &n, &prefix, &e),
+                     MST_ERROR);
     mst_mem_fail_after(0);
 
     assert_int_equal(e.status, 500);

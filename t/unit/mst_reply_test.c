@@ -316,14 +316,22 @@ test_others(void **state)
     m[0].id = str("org/\"m\"");
     m[0].created = 5;
     m[0].max_model_len = 8192;
+    m[0].chat = 1;
     m[1].id = str("alias");
     m[1].created = 6;
     m[1].max_model_len = 1;
+    m[1].chat = 0;
+
+#define CARD(n, chat)                                                         \
+    "\"type\":\"base\",\"max_context_length\":" n ",\"capabilities\":"      \
+    "{\"completion_chat\":" chat ",\"completion_fim\":false,"               \
+    "\"function_calling\":false,\"fine_tuning\":false,\"vision\":false}}"
 
 #define M0  "{\"id\":\"org/\\\"m\\\"\",\"object\":\"model\",\"created\":5,"   \
-            "\"owned_by\":\"nginx\",\"max_model_len\":8192}"
+            "\"owned_by\":\"nginx\",\"max_model_len\":8192,"                    \
+            CARD("8192", "true")
 #define M1  "{\"id\":\"alias\",\"object\":\"model\",\"created\":6,"           \
-            "\"owned_by\":\"nginx\",\"max_model_len\":1}"
+            "\"owned_by\":\"nginx\",\"max_model_len\":1," CARD("1", "false")
 
     out_is(mst_reply_model(m, &out), M0);
     out_is(mst_reply_models(m, 2, &out),
@@ -368,6 +376,7 @@ write_one(int i, mst_str_t s, mst_buf_t *b)
     m.id = s;
     m.created = 1;
     m.max_model_len = 2;
+    m.chat = 1;
 
     memset(&c, 0, sizeof(c));
     c.text = s;

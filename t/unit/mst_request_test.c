@@ -27,6 +27,7 @@
 
 #define U    "{\"role\":\"user\",\"content\":\"hi\"}"
 #define M    "\"messages\":[" U "]"
+#define A    "\"messages\":[" U ",{\"role\":\"assistant\",\"content\":\"so\"}]"
 #define P    "\"prompt\":\"hi\""
 
 
@@ -90,9 +91,12 @@ static const mst_case_t  cases[] = {
     { T, "{\"prompt\":{}}", TYPE, "prompt", "an empty object" },
     { T, "{\"prompt\":[]}", RANGE, "prompt", "an empty list" },
     { T, "{\"prompt\":[[]]}", RANGE, "prompt[0]", "at least one token id" },
-    { T, "{\"prompt\":[\"a\",\"b\"]}", UNSERV, "prompt", "has 2 prompts" },
-    { T, "{\"prompt\":[\"a\",1]}", UNSERV, "prompt", "has 2 prompts" },
-    { T, "{\"prompt\":[[1],[2],[3]]}", UNSERV, "prompt", "has 3 prompts" },
+    { T, "{\"prompt\":[\"a\",\"b\",[5]]}", NULL, NULL, NULL },
+    { T, "{\"prompt\":[\"a\",1]}", TYPE, "prompt[1]", "is 1" },
+    { T, "{\"prompt\":[\"a\",null]}", TYPE, "prompt[1]", "is null" },
+    { T, "{\"prompt\":[[1],[2],[]]}", RANGE, "prompt[2]", "token id" },
+    { T, "{\"prompt\":[[1],[2,-3]]}", RANGE, "prompt[1][1]", "is -3" },
+    { K, "{\"prompt\":[\"a\"]}", TYPE, "prompt", "must be a string" },
     { T, "{\"prompt\":[1,\"a\"]}", TYPE, "prompt[1]", "is \"a\"" },
     { T, "{\"prompt\":[[1,\"a\"]]}", TYPE, "prompt[0][1]", "is \"a\"" },
     { T, "{\"prompt\":[1,[2]]}", TYPE, "prompt[1]", "is a list" },
@@ -131,7 +135,27 @@ static const mst_case_t  cases[] = {
       "\"prompt_cache_key\":\"k\",\"nonsense\":[{}]}", NULL, NULL, NULL },
     { C, "{" M ",\"tools\":[{}]}", UNSERV, "tools", "tools is a list" },
     { C, "{" M ",\"temperature\":3}", RANGE, "temperature", "is 3" },
-    { T, "{" P ",\"echo\":true}", UNSERV, "echo", "echo is true" },
+    { T, "{" P ",\"echo\":true}", NULL, NULL, NULL },
+    { T, "{" P ",\"echo\":1}", TYPE, "echo", "echo is 1" },
+    { T, "{" P ",\"echo\":true,\"logprobs\":0}", UNSERV, "logprobs",
+      "exclude each other" },
+    { T, "{\"prompt\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\","
+      "\"i\",\"j\",\"k\",\"l\",\"m\",\"n\",\"o\",\"p\",\"q\"],\"n\":128}",
+      RANGE, "n", "n is 128 for 17 prompts" },
+    { T, "{" P ",\"safe_prompt\":true}", UNSERV, "safe_prompt", "is true" },
+    { T, "{" P ",\"best_of\":2}", UNSERV, "best_of", "best_of is 2" },
+    { T, "{" P ",\"n\":2,\"best_of\":2}", NULL, NULL, NULL },
+    { C, "{" M ",\"safe_prompt\":true}", NULL, NULL, NULL },
+    { C, "{" M ",\"safe_prompt\":1}", TYPE, "safe_prompt", "is 1" },
+    { C, "{" M ",\"add_generation_prompt\":false}", NULL, NULL, NULL },
+    { C, "{" M ",\"add_generation_prompt\":0}", TYPE,
+      "add_generation_prompt", "true or false" },
+    { C, "{" M ",\"continue_final_message\":true}", RANGE,
+      "continue_final_message", "a last message of the assistant" },
+    { C, "{" A ",\"continue_final_message\":true}", NULL, NULL, NULL },
+    { C, "{" A ",\"continue_final_message\":true,"
+      "\"add_generation_prompt\":true}", RANGE, "continue_final_message",
+      "must not stand beside" },
     { T, "{" P ",\"suffix\":\"x\"}", UNSERV, "suffix", "suffix is \"x\"" },
     { T, "{" P ",\"echo\":false,\"suffix\":\"\",\"best_of\":1}", NULL, NULL,
       NULL },
@@ -156,8 +180,7 @@ static const mst_case_t  cases[] = {
     { K, "{" P ",\"return_token_strs\":\"x\"}", TYPE, "return_token_strs",
       "true or false" },
     { K, "{" M ",\"tools\":[{}]}", UNSERV, "tools", "tools is a list" },
-    { K, "{" M ",\"add_generation_prompt\":false}", UNSERV,
-      "add_generation_prompt", "is false" },
+    { K, "{" M ",\"add_generation_prompt\":false}", NULL, NULL, NULL },
 
     /* detokenize */
 
@@ -313,12 +336,14 @@ test_uri(void **state)
         str_is(id, t[i].id, strlen(t[i].id));
     }
 
-    assert_string_equal(mst_request_allow(C), "POST");
-    assert_string_equal(mst_request_allow(T), "POST");
-    assert_string_equal(mst_request_allow(K), "POST");
-    assert_string_equal(mst_request_allow(D), "POST");
-    assert_string_equal(mst_request_allow(MST_API_MODELS), "GET, HEAD");
-    assert_string_equal(mst_request_allow(MST_API_MODEL), "GET, HEAD");
+    assert_string_equal(mst_request_allow(C), "POST, OPTIONS");
+    assert_string_equal(mst_request_allow(T), "POST, OPTIONS");
+    assert_string_equal(mst_request_allow(K), "POST, OPTIONS");
+    assert_string_equal(mst_request_allow(D), "POST, OPTIONS");
+    assert_string_equal(mst_request_allow(MST_API_MODELS),
+                        "GET, HEAD, OPTIONS");
+    assert_string_equal(mst_request_allow(MST_API_MODEL),
+                        "GET, HEAD, OPTIONS");
     assert_null(mst_request_allow(MST_API_UNKNOWN));
 }
 
@@ -376,36 +401,49 @@ test_prompts(void **state)
     (void) state;
 
     r = good(T, "{\"prompt\":\"a\\u0000b\"}");
-    str_is(r->prompt, "a\0b", 3);
+    str_is(r->inputs[0].text, "a\0b", 3);
     assert_int_equal(r->has_prompt, 1);
-    assert_null(r->prompt_ids);
+    assert_null(r->inputs[0].ids);
     assert_int_equal(r->model.len, 0);
     assert_int_equal(r->stream, 0);
     mst_request_destroy(r);
 
     r = good(T, "{\"prompt\":[\"hi\"]}");
-    str_is(r->prompt, "hi", 2);
+    str_is(r->inputs[0].text, "hi", 2);
     mst_request_destroy(r);
 
     r = good(T, "{\"prompt\":\"\"}");
-    assert_int_equal(r->prompt.len, 0);
+    assert_int_equal(r->inputs[0].text.len, 0);
     assert_int_equal(r->has_prompt, 1);
     mst_request_destroy(r);
 
     r = good(T, "{\"prompt\":[3,4294967295]}");
-    assert_int_equal(r->n_prompt_ids, 2);
-    assert_int_equal(r->prompt_ids[0], 3);
-    assert_true(r->prompt_ids[1] == UINT32_MAX);
+    assert_int_equal(r->inputs[0].n_ids, 2);
+    assert_int_equal(r->inputs[0].ids[0], 3);
+    assert_true(r->inputs[0].ids[1] == UINT32_MAX);
     assert_int_equal(r->has_prompt, 1);
     mst_request_destroy(r);
 
     r = good(T, "{\"prompt\":[[7]]}");
-    assert_int_equal(r->n_prompt_ids, 1);
-    assert_int_equal(r->prompt_ids[0], 7);
+    assert_int_equal(r->inputs[0].n_ids, 1);
+    assert_int_equal(r->inputs[0].ids[0], 7);
+    mst_request_destroy(r);
+
+    r = good(T, "{\"prompt\":[\"a\",[7,8],\"\",\"c\"],\"echo\":true,"
+                "\"max_tokens\":0}");
+    assert_int_equal(r->n_inputs, 4);
+    str_is(r->inputs[0].text, "a", 1);
+    assert_int_equal(r->inputs[1].n_ids, 2);
+    assert_int_equal(r->inputs[1].ids[1], 8);
+    assert_null(r->inputs[2].ids);
+    assert_int_equal(r->inputs[2].text.len, 0);
+    str_is(r->inputs[3].text, "c", 1);
+    assert_int_equal(r->echo, 1);
+    assert_int_equal(r->prompt_only, 1);
     mst_request_destroy(r);
 
     r = good(K, "{\"prompt\":\"hi\",\"model\":\"m\"}");
-    str_is(r->prompt, "hi", 2);
+    str_is(r->inputs[0].text, "hi", 2);
     str_is(r->model, "m", 1);
     assert_int_equal(r->add_special_tokens, 1);
     assert_int_equal(r->return_token_strs, 0);
@@ -420,8 +458,48 @@ test_prompts(void **state)
     mst_request_destroy(r);
 
     r = good(D, "{\"tokens\":[5,6]}");
-    assert_int_equal(r->n_prompt_ids, 2);
-    assert_int_equal(r->prompt_ids[1], 6);
+    assert_int_equal(r->inputs[0].n_ids, 2);
+    assert_int_equal(r->inputs[0].ids[1], 6);
+    mst_request_destroy(r);
+}
+
+
+/* what stands before and behind the messages */
+
+static void
+test_turns(void **state)
+{
+    mst_request_t  *r;
+
+    (void) state;
+
+    r = good(C, "{" A "}");
+    assert_int_equal(r->continue_last, 0);
+    assert_int_equal(r->closed, 0);
+    mst_request_destroy(r);
+
+    r = good(C, "{" A ",\"continue_final_message\":true}");
+    assert_int_equal(r->continue_last, 1);
+    assert_int_equal(r->echo, 0);
+    mst_request_destroy(r);
+
+    r = good(K, "{" M ",\"add_generation_prompt\":false}");
+    assert_int_equal(r->closed, 1);
+    mst_request_destroy(r);
+
+    r = good(C, "{\"messages\":[" U ",{\"role\":\"assistant\","
+                "\"content\":\"so\",\"prefix\":true}],"
+                "\"safe_prompt\":true}");
+    assert_int_equal(r->continue_last, 1);
+    assert_int_equal(r->echo, 1);
+    assert_int_equal(r->n_messages, 3);
+    assert_int_equal(r->messages[0].role, MST_ROLE_SYSTEM);
+    str_is(r->messages[0].content, "Always assist with care, respect, and "
+           "truth. Respond with utmost utility yet securely. Avoid harmful, "
+           "unethical, prejudiced, or negative content. Ensure replies "
+           "promote fairness and positivity.", 193);
+    str_is(r->messages[1].content, "hi", 2);
+    str_is(r->messages[2].content, "so", 2);
     mst_request_destroy(r);
 }
 
@@ -642,6 +720,7 @@ main(void)
         cmocka_unit_test(test_uri),
         cmocka_unit_test(test_chat),
         cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_turns),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_ids),
         cmocka_unit_test(test_damage)

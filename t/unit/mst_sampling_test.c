@@ -130,7 +130,10 @@ static const mst_case_t  cases[] = {
     { C, "\"max_tokens\":0", RANGE, "max_tokens",
       "max_tokens is 0, must be an integer from 1 to 2147483647" },
     { T, "\"max_tokens\":0", RANGE, "max_tokens", "is 0" },
-    { T, "\"max_tokens\":0,\"echo\":true", UNSERV, "echo", "is true" },
+    { T, "\"max_tokens\":0,\"echo\":true", NULL, NULL, NULL },
+    { T, "\"max_tokens\":0,\"echo\":true,\"min_tokens\":1", RANGE,
+      "min_tokens", "at most the answer's limit, 0" },
+    { T, "\"max_tokens\":-1,\"echo\":true", RANGE, "max_tokens", "is -1" },
     { C, "\"max_tokens\":-1", RANGE, "max_tokens", "is -1" },
     { C, "\"max_tokens\":2147483648", RANGE, "max_tokens", "is 2147483648" },
     { C, "\"max_tokens\":1e10", RANGE, "max_tokens", "is 1e+10" },
@@ -516,7 +519,7 @@ test_memory(void **state)
         assert_string_equal(e.type, "server_error");
     }
 
-    assert_int_equal(n, 7);
+    assert_int_equal(n, 8);
 }
 
 

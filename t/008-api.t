@@ -1,0 +1,217 @@
+# What the API has beyond a chat with one answer.
+
+use Test::Nginx::Socket 'no_plan';
+use MistralTest;
+
+master_on();
+no_long_string();
+
+our $Null = 'mistral_model null { path null:; context 4096; }';
+
+add_block_preprocessor(sub {
+    my ($block) = @_;
+
+    $block->set_value('http_config', $Null) if !defined $block->http_config;
+    $block->set_value('config', 'location /v1/ { mistral_pass null; }')
+        if ($block->config // '') !~ /mistral_pass/;
+});
+
+ready_on();
+run_tests();
+
+__DATA__
+
+=== TEST 1: several prompts, texts and ids
+--- request eval
+["POST /v1/completions\n" . '{"prompt":["a","bcd"],"max_tokens":3}',
+ "POST /v1/completions\n" . '{"prompt":[[97],[98,99,100],"ef"],"max_tokens":3}']
+--- response_body_like eval
+['"choices":\[\{"index":0,"text":"The",.*\{"index":1,"text":"The",[^{]*\],"usage":\{"prompt_tokens":4,"completion_tokens":6,"total_tokens":10,',
+ '"index":0,"text":"The",.*"index":1,"text":"The",.*"index":2,"text":"The",[^{]*\],"usage":\{"prompt_tokens":6,"completion_tokens":9,']
+
+
+
+=== TEST 2: prompts first, then answers
+--- request
+POST /v1/completions
+{"prompt":["ab","cd"],"max_tokens":1,"n":2,"echo":true}
+--- response_body_like: "index":0,"text":"abT".*"index":1,"text":"abT".*"index":2,"text":"cdT".*"index":3,"text":"cdT".*"prompt_tokens":4,"completion_tokens":4,
+
+
+
+=== TEST 3: a list as a stream
+--- request
+POST /v1/completions
+{"prompt":["ab","cd"],"max_tokens":2,"stream":true,"stream_options":{"include_usage":true}}
+--- response_body_like eval
+'(?=.*"index":0,"text":"\w+","logprobs":null,"finish_reason":null)(?=.*"index":1,"text":"\w+","logprobs":null,"finish_reason":null)'
+. '(?=.*"index":0,"text":"","logprobs":null,"finish_reason":"length")(?=.*"index":1,"text":"","logprobs":null,"finish_reason":"length")'
+. '.*"usage":\{"prompt_tokens":4,"completion_tokens":4,.*DONE'
+
+
+
+=== TEST 4: one of the prompts is wrong
+--- request eval
+["POST /v1/completions\n" . '{"prompt":["a",""]}',
+ "POST /v1/completions\n" . '{"prompt":["a","' . 'x' x 4096 . '"]}',
+ "POST /v1/completions\n" . '{"prompt":[[1],[2,256]]}']
+--- error_code eval
+[400, 400, 400]
+--- response_body_like eval
+['the prompt is empty', '"code":"context_length_exceeded"', 'prompt\[1\]\[1\] is 256.*"param":"prompt\[1\]"']
+
+
+
+=== TEST 5: echo
+--- request eval
+["POST /v1/completions\n" . '{"prompt":"a\u00e9 ","max_tokens":3,"echo":true}',
+ "POST /v1/completions\n" . '{"prompt":[104,105],"max_tokens":3,"echo":true}',
+ "POST /v1/completions\n" . '{"prompt":"hi","max_tokens":3,"echo":true,"stream":true}',
+ "POST /v1/completions\n" . '{"prompt":"quick","max_tokens":30,"echo":true,"stop":"quick"}']
+--- response_body_like eval
+["\"text\":\"a\xc3\xa9 The\"", '"text":"hiThe"', '"text":"hi\w*".*DONE', '"text":"quickThe "']
+
+
+
+=== TEST 6: the prompt alone
+--- request eval
+["POST /v1/completions\n" . '{"prompt":"hi","max_tokens":0,"echo":true}',
+ "POST /v1/completions\n" . '{"prompt":"hi","max_tokens":0,"echo":true,"stream":true}',
+ "POST /v1/completions\n" . '{"prompt":"hi","max_tokens":0}']
+--- error_code eval
+[200, 200, 400]
+--- response_body_like eval
+['"text":"hi","logprobs":null,"finish_reason":"length".*"prompt_tokens":2,"completion_tokens":0,"total_tokens":2,',
+ '"text":"hi".*"finish_reason":"length".*DONE', '"param":"max_tokens"']
+
+
+
+=== TEST 7: what completions do not serve
+--- request eval
+[map { "POST /v1/completions\n" . '{"prompt":"hi",' . $_ . '}' }
+ '"echo":true,"logprobs":1', '"suffix":"x"', '"best_of":3', '"best_of":1,"n":2', '"safe_prompt":true']
+--- error_code eval
+[(400) x 5]
+--- response_body_like eval
+['"param":"logprobs","code":"unsupported"', '"param":"suffix","code":"unsupported"',
+ '"param":"best_of","code":"unsupported"', '"param":"best_of","code":"invalid_value"',
+ '"param":"safe_prompt","code":"unsupported"']
+
+
+
+=== TEST 8: equal answers are computed once
+--- config
+location /v1/ { mistral_pass null; }
+location = /status { mistral_status json; }
+--- request eval
+["POST /v1/chat/completions\n" . '{"messages":[{"role":"user","content":"hi"}],"max_tokens":3,"n":4,"temperature":0}',
+ "POST /v1/chat/completions\n" . '{"messages":[{"role":"user","content":"hi"}],"max_tokens":2,"n":2,"temperature":0,"stream":true}',
+ "POST /v1/completions\n" . '{"prompt":["a","b"],"max_tokens":2,"n":2,"temperature":0,"echo":true}',
+ "GET /status"]
+--- response_body_like eval
+['("content":"The".*){4}"usage":\{"prompt_tokens":20,"completion_tokens":3,"total_tokens":23,',
+ '(?=.*"index":0,"delta":\{"role")(?=.*"index":1,"delta":\{"role").*"index":0,[^{]*\{"content":"T.*"index":1,[^{]*\{"content":"T.*("finish_reason":"length".*){2}DONE',
+ '"index":0,"text":"aTh".*"index":1,"text":"aTh".*"index":2,"text":"bTh".*"index":3,"text":"bTh".*"completion_tokens":4,',
+ '"completion_tokens":9,.*"finished":4,']
+
+
+
+=== TEST 9: more answers than places
+--- http_config
+mistral_model null { path null:; max_batch 2; }
+--- config
+location /v1/ { mistral_pass null; mistral_queue 1; }
+--- request eval
+["POST /v1/completions\n" . '{"prompt":"a","n":4,"max_tokens":1}',
+ "POST /v1/completions\n" . '{"prompt":["a","b","c","d"],"max_tokens":1}',
+ "POST /v1/completions\n" . '{"prompt":"a","n":4,"max_tokens":1,"temperature":0}',
+ "POST /v1/completions\n" . '{"prompt":"a","n":3,"max_tokens":1}']
+--- error_code eval
+[400, 400, 200, 200]
+--- response_body_like eval
+['for 4 answers at once, this server takes at most 3.*"param":"n"', '"param":"prompt"', '("text":"T".*){4}', '("text":"T".*){3}']
+
+
+
+=== TEST 10: a prefix is continued and repeated
+--- request eval
+["POST /v1/chat/completions\n" . '{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"So ","prefix":true}],"max_tokens":3}',
+ "POST /v1/chat/completions\n" . '{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"So ","prefix":true}],"max_tokens":3,"stream":true}',
+ "POST /v1/chat/completions\n" . '{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"So "}],"max_tokens":3,"continue_final_message":true,"add_generation_prompt":false}',
+ "POST /v1/chat/completions\n" . '{"messages":[{"role":"assistant","content":"So ","prefix":true},{"role":"user","content":"x"}]}']
+--- error_code eval
+[200, 200, 200, 400]
+--- response_body_like eval
+['"content":"So The".*"prompt_tokens":22,"completion_tokens":3,',
+ '"role":"assistant","content":"".*"content":"So .*DONE', '"content":"The".*"prompt_tokens":22,',
+ '"param":"messages\[0\].prefix"']
+
+
+
+=== TEST 11: safe_prompt is a first system message
+--- request eval
+["POST /v1/chat/completions\n" . '{"messages":[{"role":"user","content":"x"}],"max_tokens":1,"safe_prompt":true}',
+ "POST /v1/chat/completions\n" . '{"messages":[{"role":"user","content":"x"}],"max_tokens":1,"safe_prompt":false}',
+ "POST /v1/detokenize\n" . '{"tokens":[' . CORE::join(',', unpack 'C*', 'system: Always') . ']}',
+ "POST /v1/tokenize\n" . '{"messages":[{"role":"user","content":"x"}],"safe_prompt":true}']
+--- response_body_like eval
+['"prompt_tokens":221,', '"prompt_tokens":19,', 'system: Always',
+ quotemeta('{"tokens":[' . CORE::join(',', unpack 'C*', 'system: Always'))  . ',.*"count":221,']
+
+
+
+=== TEST 12: turns of tokenize
+--- request eval
+[map { "POST /v1/tokenize\n" . '{"messages":[{"role":"assistant","content":"x"}],' . $_ . '}' }
+ '"add_generation_prompt":true', '"add_generation_prompt":false', '"continue_final_message":true',
+ '"add_special_tokens":false']
+--- response_body_like eval
+['"count":24,', '"count":13,', '"count":12,', '"count":24,']
+
+
+
+=== TEST 13: fields that change nothing here
+--- request
+POST /v1/chat/completions
+{"messages":[{"role":"developer","content":"a","name":"boss"},{"role":"user","content":"b","name":"ann"}],"max_tokens":3,"user":"u","metadata":{"k":"v"},"store":false,"service_tier":"auto","parallel_tool_calls":true,"random_seed":5,"seed":6}
+--- response_body_like: "content":"The".*"prompt_tokens":29,
+
+
+
+=== TEST 14: OPTIONS
+--- request eval
+["OPTIONS /v1/chat/completions", "OPTIONS /v1/models", "OPTIONS /v1/zebra"]
+--- error_code eval
+[204, 204, 404]
+--- response_headers eval
+["Allow: POST, OPTIONS", "Allow: GET, HEAD, OPTIONS", "! Allow"]
+--- response_body_like eval
+['^$', '^$', 'unknown_url']
+
+
+
+=== TEST 15: CORS is nginx's add_header
+--- config
+location /v1/ {
+    mistral_pass  null;
+    add_header    Access-Control-Allow-Origin "*" always;
+    add_header    Access-Control-Allow-Headers "Authorization, Content-Type" always;
+}
+--- request eval
+["OPTIONS /v1/chat/completions", "POST /v1/completions\n" . '{"prompt":"a","max_tokens":1}',
+ "POST /v1/completions\n{}"]
+--- error_code eval
+[204, 200, 400]
+--- response_headers eval
+[("Access-Control-Allow-Origin: *") x 3]
+--- response_body_like eval
+['^$', 'T', 'prompt']
+
+
+
+=== TEST 16: many prompts in slices
+--- http_config
+mistral_model null { path null:; max_batch 400; kv_cache f32 size=64m; }
+--- request eval
+"POST /v1/completions\n" . '{"prompt":[' . CORE::join(',', map { '"' . 'word ' x 40 . $_ . '"' } 100 .. 399) . '],"max_tokens":1}'
+--- response_body_like: "index":299,"text":"T".*"prompt_tokens":60900,"completion_tokens":300,
