@@ -170,6 +170,12 @@ passes("$null $d { mistral_pass n; limit_except POST { deny all; } } }",
 passes("$d { mistral_health live; } }", 'mistral_health live, no model');
 passes("$null $d { mistral_health ready; } }", 'mistral_health ready');
 passes("$null $d { mistral_status json; } }", 'mistral_status json');
+passes("$null $d { mistral_status prometheus; } }",
+       'mistral_status prometheus');
+passes("$null $d { mistral_status prometheus vllm; } }",
+       'mistral_status prometheus vllm');
+passes("$d { mistral_status prometheus vllm; } }",
+       'mistral_status prometheus, no model');
 passes("$null mistral_queue 4; server { mistral_queue 5 timeout=1s;
         location / { mistral_queue 0; mistral_pass n; } }",
        'mistral_queue at each level');
@@ -194,10 +200,10 @@ for my $t (
     [ 'mistral_health live; mistral_health ready;',
       '"mistral_health" directive is duplicate' ],
     [ 'mistral_status;', 'invalid number of arguments' ],
-    [ 'mistral_status xml;', 'it must be "json"' ],
+    [ 'mistral_status xml;', 'it must be "json" or "prometheus"' ],
     [ 'mistral_status json vllm;', 'invalid parameter "vllm"' ],
-    [ 'mistral_status prometheus;',
-      '"mistral_status prometheus" is not supported by this build' ],
+    [ 'mistral_status prometheus x;', 'invalid parameter "x"' ],
+    [ 'mistral_status prometheus vllm vllm;', 'invalid parameter "vllm"' ],
     [ 'mistral_status json; mistral_status json;',
       '"mistral_status" directive is duplicate' ],
     [ 'mistral_queue;', 'invalid number of arguments' ],

@@ -37,6 +37,19 @@ for my $name (qw/ path device dtype kv_cache context max_batch prefill_chunk
     like($tests, qr/^\s*$name\s/m, "$name is in a test");
 }
 
+# metrics
+
+my $shown = slurp('src/gateway/ngx_http_mistral_prometheus.c');
+my $metrics = slurp('docs/metrics.md');
+my @metrics = $shown =~ /\{ "(\w+)", "(?:counter|gauge|histogram)"/g;
+
+ok(scalar(@metrics) > 20, 'the table of metrics was found');
+
+for my $name (@metrics) {
+    like($metrics, qr/`(?:mistral_|vllm:)$name`/, "$name is in metrics.md");
+    like($tests, qr/\b$name\b/, "$name is in a test");
+}
+
 done_testing();
 
 

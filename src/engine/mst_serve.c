@@ -260,6 +260,8 @@ mst_serve_pass(mst_serve_t *s, uint64_t *wake_ns, mst_err_t *err)
 
     more = mst_serve_receive(s, now);
 
+    s->token_ns = 0;
+
     rc = mst_engine_step(s->engine, mst_time_ns(), wake_ns, err);
 
     now = mst_time_ns();
@@ -303,7 +305,18 @@ mst_serve_stats(mst_serve_t *s, uint64_t now_ns)
     mst_engine_stats(s->engine, &e);
 
     mst_stat_set(&st->beat_ns, now_ns);
-    mst_stat_set(&st->steps, e.steps);
+
+    /* a pass makes one step at most */
+
+    if (e.steps != mst_stat_get(&st->steps)) {
+        if (e.steps != 0) {
+            mst_stat_set(&st->stepped_ns, now_ns);
+            mst_stat_observe(&st->step, e.last_step_ns, 1);
+        }
+
+        mst_stat_set(&st->steps, e.steps);
+    }
+
     mst_stat_set(&st->last_step_ns, e.last_step_ns);
 
     mst_stat_set(&st->running, e.running);

@@ -13,6 +13,7 @@
 
 
 static void mst_serve_call_grow(mst_serve_t *s);
+static void mst_serve_call_time(mst_serve_t *s, mst_serve_call_t *call);
 static void mst_serve_call_dirty(mst_serve_t *s, mst_serve_call_t *call);
 static uint32_t mst_serve_call_flush_slot(mst_serve_t *s,
     mst_serve_slot_t *slot);
@@ -30,6 +31,7 @@ mst_serve_call_create(mst_serve_t *s, uint32_t i, const mst_rec_submit_t *r)
 
     call->slot = i;
     call->place_tokens = r->place_tokens;
+    call->last_ns = mst_time_ns();
 
     mst_outbox_init(&call->out, &r->head,
                     (r->params.flags & MST_PARAMS_LOGPROBS) != 0);
@@ -138,6 +140,8 @@ mst_serve_event(void *data, const mst_event_t *ev)
     switch (ev->type) {
 
     case MST_EVENT_ADMIT:
+        mst_stat_observe(&s->shm->stat.queue, mst_time_ns() - call->last_ns,
+                         1);
         mst_outbox_admit(&call->out, ev->cached);
         break;
 
@@ -153,6 +157,7 @@ mst_serve_event(void *data, const mst_event_t *ev)
             return;
         }
 
+        mst_serve_call_time(s, call);
         break;
 
     case MST_EVENT_REFUSE:
@@ -175,6 +180,24 @@ mst_serve_event(void *data, const mst_event_t *ev)
     }
 
     mst_serve_call_dirty(s, call);
+}
+
+
+/* the tokens of a step come at one time: the clock is asked once */
+
+static void
+mst_serve_call_time(mst_serve_t *s, mst_serve_call_t *call)
+{
+    if (s->token_ns == 0) {
+        s->token_ns = mst_time_ns();
+    }
+
+    if (call->token) {
+        mst_stat_observe(&s->shm->stat.token, s->token_ns - call->last_ns, 1);
+    }
+
+    call->token = 1;
+    call->last_ns = s->token_ns;
 }
 
 

@@ -35,6 +35,8 @@ struct mst_serve_call_s {          /* its address is the engine's tag */
     uint32_t           place_tokens;
     int                dropped;    /* its worker is gone: no records */
     int                lost;       /* a token was: it ends with an error */
+    uint64_t           last_ns;    /* SUBMIT, then its last token */
+    int                token;      /* there was one */
     mst_outbox_t       out;
 };
 
@@ -73,6 +75,8 @@ struct mst_serve_s {
     uint64_t           retry_ns;   /* pause before the next flush */
     uint64_t           leave_ns;   /* give up waiting to be stopped; 0 = no */
 
+    uint64_t           token_ns;   /* of all tokens of a step; 0 = there was
+                                      none */
     mst_engine_stats_t base;       /* counters of the engines before us */
     uint64_t           cancelled;
 };

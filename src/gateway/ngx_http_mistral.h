@@ -15,6 +15,7 @@
  *   response.c  records of a call to SSE or JSON
  *   error.c     refusals in the OpenAI form
  *   status.c    mistral_health, mistral_status, /models
+ *   metrics.c   the gateway's counters; prometheus.c shows them
  *   variables.c $mistral_*
  */
 
@@ -35,6 +36,8 @@
 
 typedef struct ngx_http_mistral_engine_s  ngx_http_mistral_engine_t;
 typedef struct ngx_http_mistral_call_s    ngx_http_mistral_call_t;
+typedef struct ngx_http_mistral_metrics_s ngx_http_mistral_metrics_t;
+typedef struct ngx_http_mistral_table_s   ngx_http_mistral_table_t;
 
 
 typedef enum {
@@ -62,6 +65,7 @@ typedef struct {
 
     ngx_http_mistral_engine_t  *engine;        /* shared by cycles; NULL in
                                                   nginx -t */
+    ngx_http_mistral_metrics_t *metrics;       /* shared memory; may be NULL */
 } ngx_http_mistral_model_t;
 
 
@@ -72,6 +76,7 @@ typedef struct {
     ngx_shm_zone_t             *zone;          /* carries engines from cycle
                                                   to cycle; NULL: no model */
     ngx_cycle_t                *cycle;         /* of this configuration */
+    ngx_http_mistral_table_t   *table;         /* metrics, in the zone */
 } ngx_http_mistral_main_conf_t;
 
 
@@ -81,7 +86,8 @@ typedef struct {
     ngx_uint_t                  queue;         /* mistral_queue N */
     ngx_msec_t                  queue_timeout;
     ngx_uint_t                  health;        /* 0 | LIVE | READY */
-    ngx_uint_t                  status;        /* 0 | JSON */
+    ngx_uint_t                  status;        /* 0 | JSON | PROMETHEUS */
+    ngx_uint_t                  vllm;          /* names of vLLM, too */
 
     /* conf.c's own */
     ngx_http_handler_pt         handler;       /* NULL: not our location */
@@ -92,7 +98,9 @@ typedef struct {
 
 #define NGX_HTTP_MISTRAL_HEALTH_LIVE   1
 #define NGX_HTTP_MISTRAL_HEALTH_READY  2
-#define NGX_HTTP_MISTRAL_STATUS_JSON   1
+
+#define NGX_HTTP_MISTRAL_STATUS_JSON        1
+#define NGX_HTTP_MISTRAL_STATUS_PROMETHEUS  2
 
 
 /*
@@ -202,6 +210,20 @@ ngx_int_t ngx_http_mistral_handler(ngx_http_request_t *r);
 /* status.c */
 ngx_int_t ngx_http_mistral_health_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_mistral_status_handler(ngx_http_request_t *r);
+
+/* prometheus.c */
+ngx_int_t ngx_http_mistral_prometheus_handler(ngx_http_request_t *r);
+
+/* metrics.c: for the configuration and the master, then for workers */
+size_t ngx_http_mistral_metrics_size(void);
+ngx_int_t ngx_http_mistral_metrics_init(ngx_http_mistral_main_conf_t *mmcf);
+void ngx_http_mistral_metrics_attach(ngx_cycle_t *cycle,
+    ngx_http_mistral_main_conf_t *mmcf, ngx_http_mistral_model_t *m);
+ngx_int_t ngx_http_mistral_metrics_add_handler(ngx_conf_t *cf);
+
+/* a segment's counters into the model's totals; any time, by anybody */
+void ngx_http_mistral_metrics_fold(ngx_http_mistral_metrics_t *mx,
+    const mst_map_t *map);
 
 /* variables.c */
 ngx_int_t ngx_http_mistral_add_variables(ngx_conf_t *cf);

@@ -125,8 +125,8 @@ ngx_http_mistral_default_program(ngx_conf_t *cf, ngx_str_t *program)
 
 
 /*
- * One page whose only use is that nginx hands zone->data of the old cycle to
- * init_zone of the new one.
+ * Of one size: nginx hands zone->data of the old cycle to init_zone of the
+ * new one, and the counters in it.
  */
 
 static ngx_int_t
@@ -134,7 +134,8 @@ ngx_http_mistral_add_zone(ngx_conf_t *cf, ngx_http_mistral_main_conf_t *mmcf)
 {
     ngx_str_t  name = ngx_string("ngx_http_mistral");
 
-    mmcf->zone = ngx_shared_memory_add(cf, &name, 8 * ngx_pagesize,
+    mmcf->zone = ngx_shared_memory_add(cf, &name,
+                                       ngx_http_mistral_metrics_size(),
                                        &ngx_http_mistral_module);
     if (mmcf->zone == NULL) {
         return NGX_ERROR;
@@ -195,6 +196,7 @@ ngx_http_mistral_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         conf->pass = prev->pass;
         conf->health = prev->health;
         conf->status = prev->status;
+        conf->vllm = prev->vllm;
     }
 
     if (clcf->lmt_excpt && clcf->handler == NULL) {
@@ -354,7 +356,8 @@ ngx_http_mistral_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_mistral_loc_conf_t *mlcf = conf;
 
-    ngx_str_t  *value;
+    ngx_str_t   *value;
+    ngx_uint_t   i;
 
     if (mlcf->status) {
         return "is duplicate";
@@ -362,30 +365,37 @@ ngx_http_mistral_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     value = cf->args->elts;
 
-    if (ngx_strcmp(value[1].data, "prometheus") == 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"mistral_status prometheus\" is not supported "
-                           "by this build, which has \"json\"");
-        return NGX_CONF_ERROR;
-    }
+    if (ngx_strcmp(value[1].data, "json") == 0) {
+        mlcf->status = NGX_HTTP_MISTRAL_STATUS_JSON;
 
-    if (ngx_strcmp(value[1].data, "json") != 0) {
+    } else if (ngx_strcmp(value[1].data, "prometheus") == 0) {
+        mlcf->status = NGX_HTTP_MISTRAL_STATUS_PROMETHEUS;
+
+    } else {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid value \"%V\" in \"mistral_status\" "
-                           "directive, it must be \"json\"", &value[1]);
+                           "directive, it must be \"json\" or \"prometheus\"",
+                           &value[1]);
         return NGX_CONF_ERROR;
     }
 
-    if (cf->args->nelts > 2) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
-                           &value[2]);
-        return NGX_CONF_ERROR;
-    }
+    for (i = 2; i < cf->args->nelts; i++) {
 
-    mlcf->status = NGX_HTTP_MISTRAL_STATUS_JSON;
+        if (mlcf->status != NGX_HTTP_MISTRAL_STATUS_PROMETHEUS || mlcf->vllm
+            || ngx_strcmp(value[i].data, "vllm") != 0)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\"", &value[i]);
+            return NGX_CONF_ERROR;
+        }
+
+        mlcf->vllm = 1;
+    }
 
     return ngx_http_mistral_set_handler(cf, cmd,
-                                        ngx_http_mistral_status_handler);
+                            mlcf->status == NGX_HTTP_MISTRAL_STATUS_JSON
+                            ? ngx_http_mistral_status_handler
+                            : ngx_http_mistral_prometheus_handler);
 }
 
 

@@ -61,6 +61,10 @@ ngx_http_mistral_init_zone(ngx_shm_zone_t *zone, void *old)
     models = mmcf->models.elts;
     need = 0;
 
+    if (ngx_http_mistral_metrics_init(mmcf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     for (i = 0; i < mmcf->models.nelts; i++) {
 
         if (ngx_http_mistral_identity(mmcf->cycle, mmcf, models[i])
@@ -190,6 +194,7 @@ ngx_http_mistral_init_module(ngx_cycle_t *cycle)
 
         for (i = 0; i < mmcf->models.nelts; i++) {
             ngx_http_mistral_start(cycle, models[i]);
+            ngx_http_mistral_metrics_attach(cycle, mmcf, models[i]);
             ngx_http_mistral_model_close_files(models[i]);
         }
     }

@@ -255,6 +255,18 @@ ngx_int_t
 ngx_http_mistral_send_json(ngx_http_request_t *r, ngx_uint_t status,
     mst_buf_t *body)
 {
+    ngx_str_t  type;
+
+    ngx_str_set(&type, "application/json");
+
+    return ngx_http_mistral_send_body(r, status, &type, body);
+}
+
+
+ngx_int_t
+ngx_http_mistral_send_body(ngx_http_request_t *r, ngx_uint_t status,
+    ngx_str_t *type, mst_buf_t *body)
+{
     ngx_int_t            rc;
     ngx_buf_t           *b;
     mst_buf_t           *kept;
@@ -274,8 +286,8 @@ ngx_http_mistral_send_json(ngx_http_request_t *r, ngx_uint_t status,
 
     r->headers_out.status = status;
     r->headers_out.content_length_n = kept->len;
-    ngx_str_set(&r->headers_out.content_type, "application/json");
-    r->headers_out.content_type_len = r->headers_out.content_type.len;
+    r->headers_out.content_type = *type;
+    r->headers_out.content_type_len = strcspn((char *) type->data, ";");
     r->headers_out.content_type_lowcase = NULL;
 
     rc = ngx_http_send_header(r);

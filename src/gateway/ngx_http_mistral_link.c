@@ -148,6 +148,7 @@ ngx_http_mistral_link_attach(ngx_cycle_t *cycle, ngx_http_mistral_model_t *m)
 
     link->ident = (ngx_socket_t) -1;
     link->engine = e;
+    link->metrics = m->metrics;
     link->timeout = m->engine_timeout;
     link->index = -1;
 
@@ -275,6 +276,10 @@ ngx_http_mistral_link_detach(ngx_http_mistral_link_t *link)
     ngx_http_mistral_engine_t  *e;
 
     e = link->engine;
+
+    /* maybe the last that sees this segment */
+
+    ngx_http_mistral_metrics_fold(link->metrics, &e->map);
 
     if (link->timer.timer_set) {
         ngx_del_timer(&link->timer);
@@ -570,6 +575,7 @@ ngx_http_mistral_link_timer_handler(ngx_event_t *ev)
     }
 
     ngx_http_mistral_call_retry(link);
+    ngx_http_mistral_metrics_fold(link->metrics, &link->engine->map);
 
     shm = link->engine->map.shm;
     age = mst_stat_beat_age(&shm->stat, mst_time_ns());

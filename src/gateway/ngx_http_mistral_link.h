@@ -32,6 +32,7 @@ typedef struct {
     ngx_socket_t                  ident;
 
     ngx_http_mistral_engine_t    *engine;
+    ngx_http_mistral_metrics_t   *metrics;     /* of the model */
     ngx_msec_t                    timeout;     /* of a heartbeat */
     ngx_int_t                     index;       /* of our slot; -1 = none */
     mst_slot_t                   *slot;

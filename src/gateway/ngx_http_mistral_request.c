@@ -534,6 +534,7 @@ ngx_http_mistral_cleanup(void *data)
                                 : NGX_HTTP_CLIENT_CLOSED_REQUEST;
     }
 
+    ngx_http_mistral_metrics_end(ctx);
     ngx_http_mistral_release(ctx);
     ngx_http_mistral_forget_variables(r);
 }

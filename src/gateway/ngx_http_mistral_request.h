@@ -125,6 +125,9 @@ void ngx_http_mistral_release(ngx_http_mistral_ctx_t *ctx);
 /* the context, after an internal redirect too; NULL: there is none */
 ngx_http_mistral_ctx_t *ngx_http_mistral_get_ctx(ngx_http_request_t *r);
 
+/* metrics.c: the request is closed, its context final */
+void ngx_http_mistral_metrics_end(ngx_http_mistral_ctx_t *ctx);
+
 /* submit.c */
 void ngx_http_mistral_submit(ngx_http_mistral_ctx_t *ctx);
 void ngx_http_mistral_keep_waiting(ngx_http_mistral_ctx_t *ctx);
@@ -173,6 +176,8 @@ const char *ngx_http_mistral_unavailable(ngx_http_mistral_state_e state,
 /* takes the memory of "body" over and sends it all */
 ngx_int_t ngx_http_mistral_send_json(ngx_http_request_t *r,
     ngx_uint_t status, mst_buf_t *body);
+ngx_int_t ngx_http_mistral_send_body(ngx_http_request_t *r,
+    ngx_uint_t status, ngx_str_t *type, mst_buf_t *body);
 ngx_int_t ngx_http_mistral_add_header(ngx_http_request_t *r,
     const char *name, ngx_str_t *value);
 

@@ -13,6 +13,7 @@
 
 #include "base/mst_outcome.h"
 #include "base/mst_params.h"
+#include "base/mst_time.h"
 #include "shm/mst_place.h"         /* every header that MST_LAYOUT hashes, */
 #include "shm/mst_record.h"        /* so that a change of any rebuilds this */
 #include "shm/mst_ring.h"
@@ -147,6 +148,7 @@ mst_shm_fill(int fd, const mst_setup_t *setup, const mst_map_t *sizes,
 
     shm->layout = mst_shm_layout();
     shm->size = sizes->size;
+    shm->created_ns = mst_time_ns();
     shm->n_slots = sizes->n_slots;
     shm->req_size = sizes->req_size;
     shm->rsp_size = sizes->rsp_size;

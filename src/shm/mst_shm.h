@@ -136,6 +136,7 @@ typedef struct {
     uint32_t          req_size;    /* bytes of a request ring's data */
     uint32_t          rsp_size;    /* bytes of a response ring's data */
     uint32_t          unused;
+    uint64_t          created_ns;  /* no other segment has this one's */
 
     mst_setup_t       setup;
 

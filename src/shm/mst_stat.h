@@ -10,7 +10,18 @@
 #define MST_STAT_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
+
+
+#define MST_STAT_BUCKETS  19       /* with an upper bound; one more has none */
+
+
+/* durations: how many fell into each bucket, not cumulated */
+typedef struct {
+    _Atomic uint64_t  bucket[MST_STAT_BUCKETS + 1];
+    _Atomic uint64_t  sum_ns;
+} mst_stat_hist_t;
 
 
 typedef struct {
@@ -22,6 +33,7 @@ typedef struct {
     _Atomic uint64_t  load_ns;             /* how long loading took */
     _Atomic uint64_t  steps;               /* since this engine's start */
     _Atomic uint64_t  last_step_ns;        /* duration */
+    _Atomic uint64_t  stepped_ns;          /* when the last step had ended */
 
     /* gauges */
     _Atomic uint64_t  running;             /* sequences */
@@ -33,8 +45,8 @@ typedef struct {
     _Atomic uint64_t  block_tokens;        /* tokens of a block */
     _Atomic uint64_t  weight_size;         /* bytes */
 
-    /* counters: they go on over a restart of the engine, since the segment
-       stays */
+    /* counters, up to the backend's name: they go on over a restart of the
+       engine, since the segment stays */
     _Atomic uint64_t  total_steps;
     _Atomic uint64_t  prompt_tokens;
     _Atomic uint64_t  cached_tokens;
@@ -45,10 +57,23 @@ typedef struct {
     _Atomic uint64_t  cancelled;
     _Atomic uint64_t  slots_reclaimed;
     _Atomic uint64_t  bad_records;         /* a worker wrote nonsense */
+    mst_stat_hist_t   step;                /* steps */
+    mst_stat_hist_t   queue;               /* from SUBMIT to ADMIT */
+    mst_stat_hist_t   token;               /* from one token of a sequence to
+                                              its next */
 
     char              backend[64];         /* "cpu avx512, 2 threads", written
                                               before READY */
 } mst_stat_t;
+
+
+/* the counters as an array of words */
+#define MST_STAT_FIRST  (offsetof(mst_stat_t, total_steps) / 8)
+#define MST_STAT_WORDS  (offsetof(mst_stat_t, backend) / 8 - MST_STAT_FIRST)
+
+
+/* upper bounds of the buckets, inclusive, in nanoseconds */
+extern const uint64_t  mst_stat_bounds[MST_STAT_BUCKETS];
 
 
 static inline void
@@ -64,6 +89,12 @@ mst_stat_get(const _Atomic uint64_t *word)
     return atomic_load_explicit(word, memory_order_relaxed);
 }
 
+
+/* the bucket of a duration: 0 .. MST_STAT_BUCKETS */
+uint32_t mst_stat_bucket(uint64_t ns);
+
+/* n equal ones, by the only writer of this histogram */
+void mst_stat_observe(mst_stat_hist_t *h, uint64_t ns, uint32_t n);
 
 /* since the last heartbeat; 0 when it lies in the future or never was */
 uint64_t mst_stat_beat_age(const mst_stat_t *stat, uint64_t now_ns);

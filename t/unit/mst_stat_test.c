@@ -61,12 +61,74 @@ test_backend(void **state)
 }
 
 
+static void
+test_hist(void **state)
+{
+    uint32_t    i;
+    uint64_t    n;
+    mst_stat_t  s;
+
+    (void) state;
+
+    memset(&s, 0, sizeof(s));
+
+    assert_int_equal(mst_stat_bucket(0), 0);
+    assert_int_equal(mst_stat_bucket(UINT64_MAX), MST_STAT_BUCKETS);
+
+    for (i = 0; i < MST_STAT_BUCKETS; i++) {
+        n = mst_stat_bounds[i];
+
+        assert_int_equal(mst_stat_bucket(n), i);
+        assert_int_equal(mst_stat_bucket(n + 1), i + 1);
+
+        mst_stat_observe(&s.step, n, i);
+    }
+
+    for (i = 0, n = 0; i < MST_STAT_BUCKETS; i++) {
+        assert_int_equal(mst_stat_get(&s.step.bucket[i]), i);
+        n += mst_stat_bounds[i] * i;
+    }
+
+    assert_int_equal(mst_stat_get(&s.step.bucket[i]), 0);
+    assert_int_equal(mst_stat_get(&s.step.sum_ns), n);
+}
+
+
+/* the counters are one array: whoever adds them up misses none */
+
+static void
+test_words(void **state)
+{
+    size_t             i, n;
+    mst_stat_t         s;
+    _Atomic uint64_t  *w;
+
+    (void) state;
+
+    memset(&s, 0, sizeof(s));
+
+    w = (_Atomic uint64_t *) &s;
+    n = MST_STAT_FIRST + MST_STAT_WORDS;
+
+    for (i = MST_STAT_FIRST; i < n; i++) {
+        mst_stat_set(&w[i], i);
+    }
+
+    assert_int_equal(mst_stat_get(&s.weight_size), 0);
+    assert_int_equal(mst_stat_get(&s.total_steps), MST_STAT_FIRST);
+    assert_int_equal(mst_stat_get(&s.token.sum_ns), n - 1);
+    assert_int_equal(s.backend[0], '\0');
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_beat),
-        cmocka_unit_test(test_backend)
+        cmocka_unit_test(test_backend),
+        cmocka_unit_test(test_hist),
+        cmocka_unit_test(test_words)
     };
 
     return cmocka_run_group_tests_name("mst_stat", tests, NULL, NULL);
