@@ -105,3 +105,76 @@ MistralTest::stop_engine('null');
 ['\A\{"status":"down","scheduler_status":"down",.*"model":"null"\}\n\z',
  '\A\{"status":"ok","scheduler_status":"down",',
  '"type":"server_error","param":null,"code":"engine_unavailable"', 'tokens']
+
+
+
+=== TEST 8: decode, nothing to do
+--- config
+location = /decode { mistral_health decode; }
+--- request
+GET /decode
+--- response_body_like: \A\{"status":"ok","scheduler_status":"idle",
+
+
+
+=== TEST 9: decode, work but no step in time
+--- http_config
+mistral_model null { path null:delay=600000; engine_timeout 2s; }
+--- config
+location = /decode { mistral_health decode; }
+location = /healthz { mistral_health ready; }
+location = /livez { mistral_health live; }
+location = /status { mistral_status json; }
+location /v1/ { mistral_pass null; }
+--- init
+MistralTest::hold('/v1/completions', '{"prompt":"x"}');
+sleep 2.5;
+--- request eval
+["GET /decode", "GET /healthz", "GET /livez"]
+--- error_code eval
+[503, 200, 200]
+--- response_headers eval
+["Retry-After: 1", "! Retry-After", "! Retry-After"]
+--- response_body_like eval
+['\A\{"status":"stuck","scheduler_status":"stuck",.*"active_requests":1,',
+ '\A\{"status":"ok","scheduler_status":"running",',
+ '\A\{"status":"ok","scheduler_status":"running",']
+
+
+
+=== TEST 10: tokens of the queue
+--- http_config
+mistral_model null { path null:delay=600000; max_batch 8; }
+--- config
+location = /status { mistral_status json; }
+location /v1/ { mistral_pass null; }
+location /few/ { mistral_pass null; mistral_queue 8 tokens=30 timeout=1s; }
+location /many/ { mistral_pass null; mistral_queue 8 tokens=1k timeout=1s;
+                  location /many/in/ { mistral_pass null; } }
+--- init
+MistralTest::hold('/v1/completions', '{"prompt":"' . 'x' x 20 . '"}');
+--- request eval
+["POST /few/completions\n" . '{"prompt":"' . 'x' x 11 . '"}',
+ "GET /status",
+ "POST /many/completions\n" . '{"prompt":"' . 'x' x 981 . '"}',
+ "POST /many/in/completions\n" . '{"prompt":"' . 'x' x 981 . '"}']
+--- error_code eval
+[503, 200, 503, 503]
+--- response_headers eval
+["X-Mistral-Shed-Reason: queue_full\nRetry-After: 1",
+ "! X-Mistral-Shed-Reason", "X-Mistral-Shed-Reason: queue_full",
+ "X-Mistral-Shed-Reason: queue_full"]
+--- response_body_like eval
+['"code":"queue_full"', '"queue_places":1,"queue_place_tokens":20,',
+ '"code":"queue_full"', '"code":"queue_full"']
+
+
+
+=== TEST 11: a prompt above the tokens of the queue, alone
+--- config
+location = /status { mistral_status json; }
+location /few/ { mistral_pass null; mistral_queue 8 tokens=30; }
+--- request
+POST /few/completions
+{"prompt":"0123456789012345678901234567890123456789","max_tokens":3}
+--- response_body_like: "text":"The"

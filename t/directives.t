@@ -176,8 +176,11 @@ passes("$null $d { mistral_status prometheus vllm; } }",
        'mistral_status prometheus vllm');
 passes("$d { mistral_status prometheus vllm; } }",
        'mistral_status prometheus, no model');
+passes("$null $d { mistral_health decode; } }", 'mistral_health decode');
 passes("$null mistral_queue 4; server { mistral_queue 5 timeout=1s;
-        location / { mistral_queue 0; mistral_pass n; } }",
+        location / { mistral_queue 0; mistral_pass n; }
+        location /t { mistral_queue 1 tokens=200k timeout=2s; }
+        location /m { mistral_queue 1 timeout=2s tokens=1m; } }",
        'mistral_queue at each level');
 
 for my $t (
@@ -194,9 +197,7 @@ for my $t (
     [ 'proxy_pass http://127.0.0.1:1; mistral_pass n;',
       '"mistral_pass" cannot be used in a location that has another' ],
     [ 'mistral_health;', 'invalid number of arguments' ],
-    [ 'mistral_health x;', 'it must be "live" or "ready"' ],
-    [ 'mistral_health decode;',
-      '"mistral_health decode" is not supported by this build' ],
+    [ 'mistral_health x;', 'it must be "live", "ready" or "decode"' ],
     [ 'mistral_health live; mistral_health ready;',
       '"mistral_health" directive is duplicate' ],
     [ 'mistral_status;', 'invalid number of arguments' ],
@@ -213,8 +214,14 @@ for my $t (
     [ 'mistral_queue 1 timeout=x;', 'invalid value "timeout=x"' ],
     [ 'mistral_queue 1 timeout=0;', 'invalid value "timeout=0"' ],
     [ 'mistral_queue 1 timeout=1s timeout=2s;', 'duplicate parameter' ],
-    [ 'mistral_queue 1 tokens=200k;',
-      '"tokens=200k" of "mistral_queue" is not supported by this build' ],
+    [ 'mistral_queue 1 tokens=;', 'invalid value "tokens="' ],
+    [ 'mistral_queue 1 tokens=0;', 'invalid value "tokens=0"' ],
+    [ 'mistral_queue 1 tokens=k;', 'invalid value "tokens=k"' ],
+    [ 'mistral_queue 1 tokens=-1;', 'invalid value "tokens=-1"' ],
+    [ 'mistral_queue 1 tokens=1g;', 'invalid value "tokens=1g"' ],
+    [ 'mistral_queue 1 tokens=10000000000;',
+      'invalid value "tokens=10000000000"' ],
+    [ 'mistral_queue 1 tokens=1 tokens=2;', 'duplicate parameter' ],
     [ 'mistral_queue 1 x=1;', 'invalid parameter "x=1"' ],
     [ 'mistral_queue 1; mistral_queue 2;',
       '"mistral_queue" directive is duplicate' ])

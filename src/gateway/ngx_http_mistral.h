@@ -84,8 +84,9 @@ typedef struct {
     ngx_http_mistral_model_t   *model;         /* mistral_pass NAME */
     ngx_http_complex_value_t   *pass;          /* mistral_pass $variable */
     ngx_uint_t                  queue;         /* mistral_queue N */
+    uint64_t                    queue_tokens;  /* 0 = no limit */
     ngx_msec_t                  queue_timeout;
-    ngx_uint_t                  health;        /* 0 | LIVE | READY */
+    ngx_uint_t                  health;        /* 0 | LIVE | READY | DECODE */
     ngx_uint_t                  status;        /* 0 | JSON | PROMETHEUS */
     ngx_uint_t                  vllm;          /* names of vLLM, too */
 
@@ -98,6 +99,7 @@ typedef struct {
 
 #define NGX_HTTP_MISTRAL_HEALTH_LIVE   1
 #define NGX_HTTP_MISTRAL_HEALTH_READY  2
+#define NGX_HTTP_MISTRAL_HEALTH_DECODE 3
 
 #define NGX_HTTP_MISTRAL_STATUS_JSON        1
 #define NGX_HTTP_MISTRAL_STATUS_PROMETHEUS  2
@@ -184,9 +186,10 @@ ngx_http_mistral_state_e ngx_http_mistral_link_state(
 /* the mapped segment of a model's engine; NULL: it has none */
 const mst_map_t *ngx_http_mistral_link_map(ngx_http_mistral_model_t *m);
 
-/* NGX_OK, NGX_BUSY: the queue is full, NGX_ERROR: no link to the engine */
+/* NGX_OK, NGX_BUSY: the queue is full, NGX_ERROR: no link to the engine;
+   max_tokens of all that hold places, 0 = any number */
 ngx_int_t ngx_http_mistral_link_place(ngx_http_mistral_call_t *call,
-    uint32_t tokens, ngx_uint_t waiting);
+    uint32_t tokens, ngx_uint_t waiting, uint64_t max_tokens);
 
 /*
  * Hands the request over.  The place goes with it: from here the engine

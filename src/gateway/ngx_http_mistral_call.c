@@ -54,7 +54,7 @@ ngx_http_mistral_call_init(ngx_http_mistral_link_t *link, ngx_pool_t *pool)
 
 ngx_int_t
 ngx_http_mistral_link_place(ngx_http_mistral_call_t *call, uint32_t tokens,
-    ngx_uint_t waiting)
+    ngx_uint_t waiting, uint64_t max_tokens)
 {
     uint64_t                  max;
     mst_shm_t                *shm;
@@ -75,7 +75,7 @@ ngx_http_mistral_link_place(ngx_http_mistral_call_t *call, uint32_t tokens,
     max = (uint64_t) atomic_load(&shm->max_batch) + waiting;
     max = ngx_min(max, MST_PLACE_MAX_REQUESTS);
 
-    if (mst_place_take(shm, link->slot, tokens, (uint32_t) max, 0)
+    if (mst_place_take(shm, link->slot, tokens, (uint32_t) max, max_tokens)
         != MST_OK)
     {
         return NGX_BUSY;

@@ -17,12 +17,14 @@
 #define NGX_HTTP_MISTRAL_QUEUE          128
 #define NGX_HTTP_MISTRAL_QUEUE_MAX      1000000
 #define NGX_HTTP_MISTRAL_QUEUE_TIMEOUT  60000
+#define NGX_HTTP_MISTRAL_TOKENS_MAX     1000000000
 
 
 static char *ngx_http_mistral_set_handler(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_handler_pt handler);
 static char *ngx_http_mistral_queue_param(ngx_conf_t *cf, ngx_str_t *value,
     ngx_http_mistral_loc_conf_t *mlcf);
+static uint64_t ngx_http_mistral_tokens_number(u_char *data, size_t len);
 static ngx_int_t ngx_http_mistral_resolve(ngx_conf_t *cf,
     ngx_http_mistral_loc_conf_t *mlcf);
 static ngx_int_t ngx_http_mistral_default_program(ngx_conf_t *cf,
@@ -179,6 +181,12 @@ ngx_http_mistral_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     ngx_http_core_loc_conf_t  *clcf;
 
+    /* a line is inherited as a whole */
+
+    if (conf->queue == NGX_CONF_UNSET_UINT) {
+        conf->queue_tokens = prev->queue_tokens;
+    }
+
     ngx_conf_merge_uint_value(conf->queue, prev->queue,
                               NGX_HTTP_MISTRAL_QUEUE);
     ngx_conf_merge_msec_value(conf->queue_timeout, prev->queue_timeout,
@@ -333,16 +341,13 @@ ngx_http_mistral_health(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         mlcf->health = NGX_HTTP_MISTRAL_HEALTH_READY;
 
     } else if (ngx_strcmp(value[1].data, "decode") == 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"mistral_health decode\" is not supported by "
-                           "this build, which has \"live\" and \"ready\"");
-        return NGX_CONF_ERROR;
+        mlcf->health = NGX_HTTP_MISTRAL_HEALTH_DECODE;
 
     } else {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid value \"%V\" in \"mistral_health\" "
-                           "directive, it must be \"live\" or \"ready\"",
-                           &value[1]);
+                           "directive, it must be \"live\", \"ready\" or "
+                           "\"decode\"", &value[1]);
         return NGX_CONF_ERROR;
     }
 
@@ -460,8 +465,6 @@ ngx_http_mistral_queue(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
     }
 
-    /* a line is inherited as a whole */
-
     if (mlcf->queue_timeout == NGX_CONF_UNSET_MSEC) {
         mlcf->queue_timeout = NGX_HTTP_MISTRAL_QUEUE_TIMEOUT;
     }
@@ -502,16 +505,54 @@ ngx_http_mistral_queue_param(ngx_conf_t *cf, ngx_str_t *value,
     }
 
     if (ngx_strncmp(value->data, "tokens=", 7) == 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "parameter \"%V\" of \"mistral_queue\" is not "
-                           "supported by this build", value);
-        return NGX_CONF_ERROR;
+
+        if (mlcf->queue_tokens != 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "duplicate parameter \"%V\"", value);
+            return NGX_CONF_ERROR;
+        }
+
+        mlcf->queue_tokens = ngx_http_mistral_tokens_number(value->data + 7,
+                                                            value->len - 7);
+
+        if (mlcf->queue_tokens == 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid value \"%V\"",
+                               value);
+            return NGX_CONF_ERROR;
+        }
+
+        return NGX_CONF_OK;
     }
 
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
                        value);
 
     return NGX_CONF_ERROR;
+}
+
+
+/* tokens are counted, not measured: "k" is 1000; 0: not a number above 0 */
+
+static uint64_t
+ngx_http_mistral_tokens_number(u_char *data, size_t len)
+{
+    uint64_t   unit;
+    ngx_int_t  n;
+
+    unit = 1;
+
+    if (len && (data[len - 1] == 'k' || data[len - 1] == 'K')) {
+        unit = 1000;
+        len--;
+
+    } else if (len && (data[len - 1] == 'm' || data[len - 1] == 'M')) {
+        unit = 1000000;
+        len--;
+    }
+
+    n = ngx_atoi(data, len);
+
+    return (n < 1 || n > NGX_HTTP_MISTRAL_TOKENS_MAX) ? 0 : n * unit;
 }
 
 

@@ -19,6 +19,7 @@ typedef struct {
     uint64_t                   running;
     uint64_t                   waiting;
     uint64_t                   step_ns;
+    ngx_uint_t                 stuck;          /* work, but no step in time */
     double                     kv_usage;       /* of all blocks: 0 .. 1 */
 } ngx_http_mistral_reading_t;
 
@@ -193,7 +194,7 @@ static void
 ngx_http_mistral_read(ngx_http_mistral_model_t *m,
     ngx_http_mistral_reading_t *rd)
 {
-    uint64_t          total;
+    uint64_t          total, now, stepped;
     const mst_map_t  *map;
 
     ngx_memzero(rd, sizeof(ngx_http_mistral_reading_t));
@@ -210,6 +211,12 @@ ngx_http_mistral_read(ngx_http_mistral_model_t *m,
     rd->running = ngx_http_mistral_load(rd->shm->stat.running);
     rd->waiting = ngx_http_mistral_load(rd->shm->stat.waiting);
     rd->step_ns = ngx_http_mistral_load(rd->shm->stat.last_step_ns);
+
+    stepped = ngx_http_mistral_load(rd->shm->stat.stepped_ns);
+    now = mst_time_ns();
+
+    rd->stuck = rd->running != 0 && now > stepped
+                && now - stepped > m->engine_timeout * MST_MS;
 
     total = ngx_http_mistral_load(rd->shm->stat.blocks_total);
 
@@ -229,7 +236,7 @@ ngx_int_t
 ngx_http_mistral_health_handler(ngx_http_request_t *r)
 {
     mst_buf_t                       out;
-    ngx_uint_t                      i, n, live, top;
+    ngx_uint_t                      i, n, live, decode, top;
     ngx_http_mistral_model_t      **models;
     ngx_http_mistral_loc_conf_t    *mlcf;
     ngx_http_mistral_main_conf_t   *mmcf;
@@ -243,6 +250,7 @@ ngx_http_mistral_health_handler(ngx_http_request_t *r)
     mmcf = ngx_http_get_module_main_conf(r, ngx_http_mistral_module);
 
     live = mlcf->health == NGX_HTTP_MISTRAL_HEALTH_LIVE;
+    decode = mlcf->health == NGX_HTTP_MISTRAL_HEALTH_DECODE;
     models = mmcf->models.elts;
     n = mmcf->models.nelts;
 
@@ -256,7 +264,11 @@ ngx_http_mistral_health_handler(ngx_http_request_t *r)
     for (i = 0; i < n; i++) {
         ngx_http_mistral_read(models[i], &rd[i]);
 
-        if (top == n && rd[i].state != NGX_HTTP_MISTRAL_READY) {
+        rd[i].stuck = rd[i].stuck && decode;
+
+        if (top == n && (rd[i].state != NGX_HTTP_MISTRAL_READY
+                         || rd[i].stuck))
+        {
             top = i;
         }
     }
@@ -300,14 +312,15 @@ ngx_http_mistral_health_fields(ngx_http_mistral_reading_t *rd,
 {
     const char  *state;
 
-    state = ngx_http_mistral_state_name(rd->state);
+    state = rd->state != NGX_HTTP_MISTRAL_READY
+            ? ngx_http_mistral_state_name(rd->state)
+            : rd->stuck ? "stuck" : rd->running ? "running" : "idle";
 
     (void) mst_buf_printf(out, "\"status\":\"%s\",\"scheduler_status\":"
                           "\"%s\",\"kv_cache_usage\":",
-                          live || rd->state == NGX_HTTP_MISTRAL_READY
-                          ? "ok" : state,
-                          rd->state != NGX_HTTP_MISTRAL_READY ? state
-                          : rd->running ? "running" : "idle");
+                          live || (rd->state == NGX_HTTP_MISTRAL_READY
+                                   && !rd->stuck)
+                          ? "ok" : state, state);
 
     (void) mst_json_number(out, rd->kv_usage);
 

@@ -126,16 +126,26 @@ static ngx_int_t
 ngx_http_mistral_place(ngx_http_mistral_ctx_t *ctx)
 {
     uint32_t                      i;
+    uint64_t                      tokens;
     ngx_int_t                     rc;
     ngx_http_mistral_loc_conf_t  *mlcf;
 
     mlcf = ngx_http_get_module_loc_conf(ctx->request, ngx_http_mistral_module);
     rc = NGX_OK;
+    tokens = 0;
+
+    /* what is above the limit by itself is served when it is alone */
+
+    for (i = 0; mlcf->queue_tokens != 0 && i < ctx->n_choices; i++) {
+        tokens += ctx->choices[i].source->n_ids;
+    }
+
+    tokens = ngx_max(tokens, mlcf->queue_tokens);
 
     for (i = 0; i < ctx->n_choices && rc == NGX_OK; i++) {
         rc = ngx_http_mistral_link_place(&ctx->choices[i].call, (uint32_t)
                                          ctx->choices[i].source->n_ids,
-                                         mlcf->queue);
+                                         mlcf->queue, tokens);
     }
 
     if (rc == NGX_OK) {

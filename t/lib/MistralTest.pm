@@ -109,6 +109,32 @@ sub wait_ready {
 }
 
 
+# a request that is in work until the test ends
+
+my @Held;
+
+sub hold {
+    my ($path, $body) = @_;
+
+    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1',
+                                       PeerPort => server_port())
+        or die "no server\n";
+
+    print $socket "POST $path HTTP/1.0\r\nContent-Length: ",
+                  length $body, "\r\n\r\n$body";
+    @Held = $socket;                           # the last one's is closed
+
+    my $end = time + 10;
+
+    while (time < $end) {
+        return if get('/status') =~ /"running":1,/;
+        sleep 0.02;
+    }
+
+    die "a request does not run\n";
+}
+
+
 # its heartbeat ends, and no supervisor restarts it
 
 sub stop_engine {
