@@ -57,7 +57,7 @@ static ngx_command_t  ngx_http_mistral_commands[] = {
 
 static ngx_http_module_t  ngx_http_mistral_module_ctx = {
     ngx_http_mistral_add_variables,        /* preconfiguration */
-    ngx_http_mistral_metrics_add_handler,  /* postconfiguration */
+    ngx_http_mistral_post_conf,            /* postconfiguration */
 
     ngx_http_mistral_create_main_conf,     /* create main configuration */
     ngx_http_mistral_init_main_conf,       /* init main configuration */

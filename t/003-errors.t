@@ -265,6 +265,9 @@ location /v1/ { mistral_pass null; client_max_body_size 1k; }
 --- request eval
 "POST /v1/completions\n" . '{"prompt":"' . 'x' x 2000 . '"}'
 --- error_code: 413
+--- response_headers
+Content-Type: application/json
+--- response_body_like: \A\{"error":\{"message":"[^"]+","type":"invalid_request_error","param":null,"code":"request_too_large"\}\}\n\z
 --- error_log
 client intended to send too large body
 
@@ -278,3 +281,95 @@ client intended to send too large body
 [400, 400, 400]
 --- response_body_like eval
 ['"param":"prompt', '"param":"tokens', '"param":"prompt']
+
+
+
+=== TEST 22: nginx's own refusals of a located request
+--- config
+location /v1/ { mistral_pass null; auth_basic "x"; auth_basic_user_file $TEST_NGINX_HTML_DIR/users; }
+location /no/ { mistral_pass null; deny all; }
+location /gone/ { mistral_pass null; return 410; }
+location /text/ { mistral_pass null; default_type text/html; return 503 "busy"; }
+location /other/ { return 503; }
+location = /page.html { internal; root $TEST_NGINX_HTML_DIR; }
+location /paged/ { mistral_pass null; deny all; error_page 403 /page.html; }
+--- user_files
+>>> users
+me:{PLAIN}secret
+>>> page.html
+a page
+--- request eval
+["POST /v1/completions\n{}", "POST /no/completions\n{}", "GET /gone/models", "GET /text/models",
+ "GET /other/models", "GET /paged/models", "HEAD /no/models"]
+--- error_code eval
+[401, 403, 410, 503, 503, 403, 403]
+--- response_headers eval
+["WWW-Authenticate: Basic realm=\"x\"", "Content-Type: application/json", "Content-Type: application/json",
+ "Content-Type: text/html", "Content-Type: text/html", "", "Content-Type: application/json"]
+--- response_body_like eval
+['"type":"authentication_error","param":null,"code":"unauthorized"', '"code":"forbidden"', '"code":"refused"',
+ '\Abusy\z', '<html>', '\Aa page\n\z', '\A\z']
+
+
+
+=== TEST 23: a broken chunk
+--- raw_request eval
+"POST /v1/completions HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
+--- error_code: 400
+--- response_body_like: \A\{"error":.*"code":"bad_request"
+
+
+
+=== TEST 24: too large a chunked body
+--- config
+location /v1/ { mistral_pass null; client_max_body_size 100; }
+--- raw_request eval
+"POST /v1/completions HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n80\r\n" . 'x' x 128 . "\r\n0\r\n\r\n"
+--- error_code: 413
+--- response_body_like: "code":"request_too_large"
+--- error_log
+client intended to send too large chunked body
+
+
+
+=== TEST 25: before there is a location
+--- raw_request eval
+"POST /v1/chat/completions HTTP/1.1\r\nConnection: close\r\n\r\n"
+--- error_code: 400
+--- response_body_like: "code":"bad_request"
+
+
+
+=== TEST 26: too long a URI
+--- raw_request eval
+"GET /v1/models/" . 'x' x 9000 . " HTTP/1.1\r\nHost: a\r\n\r\n"
+--- error_code: 414
+--- response_body_like: "code":"uri_too_long"
+
+
+
+=== TEST 27: too large a header
+--- raw_request eval
+"GET /v1/models HTTP/1.1\r\nHost: a\r\nX-A: " . 'x' x 9000 . "\r\n\r\n"
+--- error_code: 400
+--- response_body_like: "code":"bad_request"
+
+
+
+=== TEST 28: which is not meant for a model
+--- raw_request eval
+"GET /zebra HTTP/1.1\r\nHost: a\r\nX-A: " . 'x' x 9000 . "\r\n\r\n"
+--- error_code: 400
+--- response_body_like: <html>
+
+
+
+=== TEST 29: too slow a body
+--- config
+location /v1/ { mistral_pass null; client_body_timeout 200ms; }
+--- raw_request eval
+"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n{"
+--- error_code: 408
+--- response_headers
+Connection: close
+--- response_body_like: "code":"request_timeout"

@@ -38,7 +38,7 @@ me:{PLAIN}secret
 --- error_code eval
 [200, 401]
 --- response_body_like eval
-['"text":"T"', '401']
+['"text":"T"', '"code":"unauthorized"']
 
 
 
@@ -65,7 +65,7 @@ location /v1/ { mistral_pass null; limit_req zone=z; limit_req_status 429; }
 --- error_code eval
 [200, 429, 200]
 --- response_body_like eval
-['T', '429', 'T']
+['T', '"type":"rate_limit_error","param":null,"code":"rate_limit_exceeded"', 'T']
 
 
 

@@ -14,6 +14,7 @@
  *   output.c    what is sent, gathered and bounded
  *   response.c  records of a call to SSE or JSON
  *   error.c     refusals in the OpenAI form
+ *   special.c   nginx's own refusals in it
  *   status.c    mistral_health, mistral_status, /models
  *   metrics.c   the gateway's counters; prometheus.c shows them
  *   variables.c $mistral_*
@@ -153,6 +154,7 @@ extern ngx_module_t  ngx_http_mistral_module;
 /* conf.c */
 void *ngx_http_mistral_create_main_conf(ngx_conf_t *cf);
 char *ngx_http_mistral_init_main_conf(ngx_conf_t *cf, void *conf);
+ngx_int_t ngx_http_mistral_post_conf(ngx_conf_t *cf);
 void *ngx_http_mistral_create_loc_conf(ngx_conf_t *cf);
 char *ngx_http_mistral_merge_loc_conf(ngx_conf_t *cf, void *p, void *c);
 char *ngx_http_mistral_program(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -209,6 +211,9 @@ void ngx_http_mistral_link_end(ngx_http_mistral_call_t *call);
 
 /* request.c */
 ngx_int_t ngx_http_mistral_handler(ngx_http_request_t *r);
+
+/* special.c */
+ngx_int_t ngx_http_mistral_special_init(ngx_conf_t *cf);
 
 /* status.c */
 ngx_int_t ngx_http_mistral_health_handler(ngx_http_request_t *r);

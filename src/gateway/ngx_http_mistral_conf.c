@@ -151,6 +151,19 @@ ngx_http_mistral_add_zone(ngx_conf_t *cf, ngx_http_mistral_main_conf_t *mmcf)
 }
 
 
+/* what other files hook into nginx's phases and filters */
+
+ngx_int_t
+ngx_http_mistral_post_conf(ngx_conf_t *cf)
+{
+    if (ngx_http_mistral_metrics_add_handler(cf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_mistral_special_init(cf);
+}
+
+
 void *
 ngx_http_mistral_create_loc_conf(ngx_conf_t *cf)
 {

@@ -23,6 +23,7 @@ static ngx_int_t ngx_http_mistral_check_type(ngx_http_request_t *r,
     mst_api_error_t *e);
 static ngx_table_elt_t *ngx_http_mistral_header_in(ngx_http_request_t *r,
     const char *name);
+static void ngx_http_mistral_read_handler(ngx_http_request_t *r);
 static void ngx_http_mistral_body_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mistral_parse(ngx_http_mistral_ctx_t *ctx);
 static u_char *ngx_http_mistral_gather(ngx_http_request_t *r, size_t *len);
@@ -85,6 +86,13 @@ ngx_http_mistral_handler(ngx_http_request_t *r)
 
     if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
         return rc;
+    }
+
+    /* after NGX_OK the request may be gone */
+
+    if (rc == NGX_AGAIN) {
+        ctx->read_body = r->read_event_handler;
+        r->read_event_handler = ngx_http_mistral_read_handler;
     }
 
     return NGX_DONE;
@@ -252,6 +260,34 @@ ngx_http_mistral_header_in(ngx_http_request_t *r, const char *name)
     }
 
     return NULL;
+}
+
+
+/* nginx closes the connection of a client that is too slow without a word */
+
+static void
+ngx_http_mistral_read_handler(ngx_http_request_t *r)
+{
+    ngx_event_t             *rev;
+    ngx_http_mistral_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_mistral_module);
+    rev = r->connection->read;
+
+    if (!rev->timedout) {
+        ctx->read_body(r);
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_INFO, r->connection->log, NGX_ETIMEDOUT,
+                  "client timed out");
+
+    rev->timedout = 0;
+    r->keepalive = 0;
+    r->read_event_handler = ngx_http_block_reading;
+
+    ngx_http_mistral_special_error(NGX_HTTP_REQUEST_TIME_OUT, &ctx->error);
+    ngx_http_mistral_fail(ctx);
 }
 
 

@@ -73,6 +73,7 @@ struct ngx_http_mistral_ctx_s {
                                                   model, or the block's */
     uint64_t                     seed;         /* where the client has none */
 
+    ngx_http_event_handler_pt    read_body;    /* nginx's reader of the body */
     mst_request_t               *body;         /* NULL: not parsed yet */
     ngx_http_mistral_source_t   *sources;      /* [n_sources] */
     uint32_t                     n_sources;
@@ -193,6 +194,9 @@ ngx_int_t ngx_http_mistral_send_options(ngx_http_request_t *r,
 
 /* text of a client or an engine for a log line: no control characters */
 void ngx_http_mistral_log_text(char *dst, size_t size, const char *src);
+
+/* special.c: what nginx's own refusal with this status says */
+void ngx_http_mistral_special_error(ngx_uint_t status, mst_api_error_t *e);
 
 /* status.c */
 ngx_int_t ngx_http_mistral_models(ngx_http_request_t *r, mst_api_t api,

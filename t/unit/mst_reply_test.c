@@ -328,7 +328,7 @@ test_others(void **state)
     "\"function_calling\":false,\"fine_tuning\":false,\"vision\":false}}"
 
 #define M0  "{\"id\":\"org/\\\"m\\\"\",\"object\":\"model\",\"created\":5,"   \
-            "\"owned_by\":\"nginx\",\"max_model_len\":8192,"                    \
+            "\"owned_by\":\"nginx\",\"max_model_len\":8192,"  \
             CARD("8192", "true")
 #define M1  "{\"id\":\"alias\",\"object\":\"model\",\"created\":6,"           \
             "\"owned_by\":\"nginx\",\"max_model_len\":1," CARD("1", "false")
