@@ -110,7 +110,8 @@ fuzz:
 	@command -v clang >/dev/null \
 	    || $(MAKE) --no-print-directory deps PACKAGES="make gcc clang \
 	        libclang-rt-14-dev libjansson-dev libcmocka-dev"
-	@$(MAKE) --no-print-directory CC=clang SAN=1 FUZZ=1 BUILD=$(BUILD)/fuzz \
+	@$(MAKE) --no-print-directory CC=clang CFLAGS="-O1 -g" \
+	    SAN=1 FUZZ=1 BUILD=$(BUILD)/fuzz \
 	    fuzzers
 	@BUILD=$(BUILD)/fuzz TIME=$(TIME) sh t/fuzz/run.sh
 

@@ -75,8 +75,12 @@ fuzz_request(mst_request_t *r)
     mst_api_error_t  e;
 
     fuzz_text(r->model);
-    fuzz_text(r->prompt);
     fuzz_text(r->user);
+
+    for (i = 0; i < r->n_inputs; i++) {
+        fuzz_text(r->inputs[i].text);
+        fuzz_touch(r->inputs[i].ids, r->inputs[i].n_ids * sizeof(uint32_t));
+    }
 
     for (i = 0; i < r->n_messages; i++) {
         fuzz_check(r->messages[i].role <= MST_ROLE_TOOL);
@@ -88,7 +92,6 @@ fuzz_request(mst_request_t *r)
         fuzz_text(r->stop[i]);
     }
 
-    fuzz_touch(r->prompt_ids, r->n_prompt_ids * sizeof(uint32_t));
     memset(&e, 0, sizeof(e));
 
     if (mst_request_check_ids(r, 49152, &e) != MST_OK) {

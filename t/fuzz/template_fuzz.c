@@ -145,19 +145,21 @@ fuzz_prompt(const mst_prompt_t *p, mst_buf_t *text)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    size_t         i, n, n_stops, part, which;
-    fuzz_t         f = { data, size };
-    mst_str_t      stops[STOPS];
-    mst_err_t      err = { "" };
-    mst_buf_t      text;
-    mst_prompt_t   p;
-    mst_message_t  m[MESSAGES];
+    size_t              i, n, n_stops, part, which;
+    fuzz_t              f = { data, size };
+    mst_str_t           stops[STOPS];
+    mst_err_t           err = { "" };
+    mst_buf_t           text;
+    mst_prompt_t        p;
+    mst_message_t       m[MESSAGES];
+    mst_template_end_t  end;
 
     if (tokenizer == NULL) {
         fuzz_open();
     }
 
-    which = fuzz_uint(&f, 1) & 1;
+    which = fuzz_uint(&f, 1);
+    end = (mst_template_end_t) (which / 2 % 3);
     part = 1 + fuzz_uint(&f, 1) % 16;
     n_stops = fuzz_uint(&f, 1) % (STOPS + 1);
 
@@ -181,7 +183,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mst_buf_init(&text);
     mst_prompt_init(&p);
 
-    fuzz_check(mst_template_render(templates[which], m, n, &p, &err)
+    fuzz_check(mst_template_render_as(templates[which & 1], m, n, end, &p,
+                                      &err)
                == MST_OK || err.text[0] != '\0');
 
     fuzz_prompt(&p, &text);
