@@ -27,7 +27,7 @@ MST_CFLAGS = -std=gnu11 -fPIC -fvisibility=hidden -ffp-contract=off \
 LIBS   = -ljansson -lm -lpthread -ldl
 
 ifneq ($(SAN),)
-MST_CFLAGS += -fsanitize=address,undefined -fno-omit-frame-pointer \
+MST_CFLAGS += -Wno-error -fsanitize=address,undefined -fno-omit-frame-pointer \
               -fno-sanitize-recover=undefined
 LDFLAGS    += -fsanitize=address,undefined
 endif

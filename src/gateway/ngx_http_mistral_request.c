@@ -527,8 +527,9 @@ ngx_http_mistral_release(ngx_http_mistral_ctx_t *ctx)
 {
     uint32_t  i;
 
-    if (ctx->encoding) {
+    if (ctx->encoding || ctx->handing) {
         ctx->encoding = 0;
+        ctx->handing = 0;
         ngx_queue_remove(&ctx->queue);
     }
 

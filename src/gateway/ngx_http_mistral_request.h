@@ -78,7 +78,9 @@ struct ngx_http_mistral_ctx_s {
     ngx_http_mistral_source_t   *sources;      /* [n_sources] */
     uint32_t                     n_sources;
     uint32_t                     n_encoded;    /* of them */
-    ngx_queue_t                  queue;        /* of those that encode */
+    ngx_queue_t                  queue;        /* of those that encode, then
+                                                  of those whose worker's ring
+                                                  is full */
     size_t                       n_ids;        /* of all prompts */
     uint32_t                     stop_ids[MST_MAX_STOP_IDS];
     uint32_t                     n_stop_ids;
@@ -86,7 +88,9 @@ struct ngx_http_mistral_ctx_s {
     ngx_http_mistral_choice_t   *choices;      /* [n_choices] */
     uint32_t                     n_choices;
     uint32_t                     n_copies;     /* of each, for the client */
+    uint32_t                     n_sent;       /* of the choices: SUBMIT */
     uint32_t                     n_done;
+    uint64_t                     deadline_ns;  /* of the start */
 
     ngx_event_t                  timer;        /* set while anything is
                                                   awaited: a worker that shuts
@@ -106,6 +110,7 @@ struct ngx_http_mistral_ctx_s {
     uint64_t                     first_ns;     /* first token */
 
     unsigned                     encoding:1;   /* in the queue */
+    unsigned                     handing:1;    /* in the other queue */
     unsigned                     watched:1;    /* client's end is noticed */
     unsigned                     admitted:1;
     unsigned                     header_sent:1;

@@ -12,6 +12,9 @@
 /* an engine that lives and yet sends nothing to a request for so long */
 #define NGX_HTTP_MISTRAL_SILENCE  600000       /* ms */
 
+/* between two looks at a ring that was full */
+#define NGX_HTTP_MISTRAL_HANDING  2            /* ms */
+
 
 static ngx_int_t ngx_http_mistral_check_length(ngx_http_mistral_ctx_t *ctx);
 static ngx_int_t ngx_http_mistral_stop_ids(ngx_http_mistral_ctx_t *ctx);
@@ -19,7 +22,21 @@ static ngx_int_t ngx_http_mistral_place(ngx_http_mistral_ctx_t *ctx);
 static ngx_uint_t ngx_http_mistral_too_many(ngx_http_mistral_ctx_t *ctx,
     ngx_uint_t waiting);
 static ngx_int_t ngx_http_mistral_send(ngx_http_mistral_ctx_t *ctx);
+static ngx_int_t ngx_http_mistral_send_one(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_choice_t *choice);
+static void ngx_http_mistral_hand_later(ngx_http_mistral_ctx_t *ctx);
+static void ngx_http_mistral_hand_over(ngx_event_t *ev);
+static ngx_int_t ngx_http_mistral_hand(ngx_http_mistral_ctx_t *ctx);
 static void ngx_http_mistral_timed_out(ngx_http_mistral_ctx_t *ctx);
+
+
+/*
+ * Requests of this worker that have their place and wait until the engine
+ * has read what is in the ring before them; in the order of their arrival.
+ */
+
+static ngx_queue_t  ngx_http_mistral_handing;
+static ngx_event_t  ngx_http_mistral_handing_timer;
 
 
 /* the prompt's ids are known: ctx->ids */
@@ -51,7 +68,13 @@ ngx_http_mistral_submit(ngx_http_mistral_ctx_t *ctx)
     }
 
     if (rc == NGX_OK) {
+        ctx->deadline_ns = mst_time_ns() + mlcf->queue_timeout * MST_MS;
         rc = ngx_http_mistral_send(ctx);
+    }
+
+    if (rc == NGX_AGAIN) {
+        ngx_http_mistral_hand_later(ctx);
+        rc = NGX_OK;
     }
 
     if (rc == NGX_OK) {
@@ -206,12 +229,46 @@ ngx_http_mistral_too_many(ngx_http_mistral_ctx_t *ctx, ngx_uint_t waiting)
 }
 
 
+/* NGX_AGAIN: the ring is full, or others wait for that already */
+
 static ngx_int_t
 ngx_http_mistral_send(ngx_http_mistral_ctx_t *ctx)
 {
-    uint32_t                      i;
-    uint64_t                      seed;
-    ngx_int_t                     rc;
+    ngx_int_t  rc;
+
+    if (!ctx->handing && ngx_http_mistral_handing.next != NULL
+        && !ngx_queue_empty(&ngx_http_mistral_handing))
+    {
+        return NGX_AGAIN;
+    }
+
+    for ( /* void */ ; ctx->n_sent < ctx->n_choices; ctx->n_sent++) {
+
+        rc = ngx_http_mistral_send_one(ctx, &ctx->choices[ctx->n_sent]);
+
+        if (rc == NGX_BUSY) {
+            return NGX_AGAIN;
+        }
+
+        if (rc != NGX_OK) {
+            ctx->shed = ngx_http_mistral_unavailable(NGX_HTTP_MISTRAL_DOWN,
+                                                     &ctx->error);
+            return NGX_DECLINED;
+        }
+    }
+
+    /* the engine has its copy; long prompts should not wait in our memory */
+
+    ngx_http_mistral_sources_fini(ctx);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_send_one(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_choice_t *choice)
+{
     mst_rec_submit_t              s;
     ngx_http_mistral_source_t    *source;
     ngx_http_mistral_loc_conf_t  *mlcf;
@@ -220,57 +277,98 @@ ngx_http_mistral_send(ngx_http_mistral_ctx_t *ctx)
 
     ngx_memzero(&s, sizeof(mst_rec_submit_t));
 
-    s.deadline_ns = mst_time_ns() + mlcf->queue_timeout * MST_MS;
+    source = choice->source;
+
+    /* what the context leaves is another number for each prompt */
+
+    (void) mst_request_limits(ctx->body, source->n_ids, ctx->model->context,
+                              &ctx->error);
+
+    s.params = ctx->body->params;
+    s.params.seed = ctx->body->has_seed ? ctx->body->params.seed : ctx->seed;
+    s.params.seed += choice->index;
+    s.deadline_ns = ctx->deadline_ns;
     s.no_wait = mlcf->queue == 0;
+    s.n_prompt = (uint32_t) source->n_ids;
     s.n_stop = ctx->n_stop_ids;
     s.n_bias = (uint32_t) ctx->body->n_bias;
 
-    seed = ctx->body->has_seed ? ctx->body->params.seed : ctx->seed;
-    rc = NGX_OK;
+    return ngx_http_mistral_link_submit(&choice->call, &s, source->ids,
+                                        ctx->stop_ids, ctx->body->bias);
+}
 
-    for (i = 0; i < ctx->n_choices && rc == NGX_OK; i++) {
-        source = ctx->choices[i].source;
 
-        /* what the context leaves is another number for each prompt */
+/*
+ * A burst may bring more prompts than the ring holds while the engine is in
+ * a step.  They have their places, so that none of them is refused for it.
+ */
 
-        (void) mst_request_limits(ctx->body, source->n_ids,
-                                  ctx->model->context, &ctx->error);
-
-        s.params = ctx->body->params;
-        s.params.seed = seed + ctx->choices[i].index;
-        s.n_prompt = (uint32_t) source->n_ids;
-
-        rc = ngx_http_mistral_link_submit(&ctx->choices[i].call, &s,
-                                          source->ids, ctx->stop_ids,
-                                          ctx->body->bias);
+static void
+ngx_http_mistral_hand_later(ngx_http_mistral_ctx_t *ctx)
+{
+    if (ngx_http_mistral_handing.next == NULL) {
+        ngx_queue_init(&ngx_http_mistral_handing);
+        ngx_http_mistral_handing_timer.handler = ngx_http_mistral_hand_over;
+        ngx_http_mistral_handing_timer.log = ngx_cycle->log;
     }
 
-    /* the engine has its copy; long prompts should not wait in our memory */
+    ngx_queue_insert_tail(&ngx_http_mistral_handing, &ctx->queue);
+    ctx->handing = 1;
 
-    ngx_http_mistral_sources_fini(ctx);
+    if (!ngx_http_mistral_handing_timer.timer_set) {
+        ngx_add_timer(&ngx_http_mistral_handing_timer,
+                      NGX_HTTP_MISTRAL_HANDING);
+    }
+}
 
-    if (rc == NGX_OK) {
-        return NGX_OK;
+
+static void
+ngx_http_mistral_hand_over(ngx_event_t *ev)
+{
+    ngx_queue_t             *q;
+    ngx_http_mistral_ctx_t  *ctx;
+
+    /* those of other models wait behind a full ring, too: order is simple,
+       and the time is short */
+
+    while (!ngx_queue_empty(&ngx_http_mistral_handing)) {
+
+        q = ngx_queue_head(&ngx_http_mistral_handing);
+        ctx = ngx_queue_data(q, ngx_http_mistral_ctx_t, queue);
+
+        if (ngx_http_mistral_hand(ctx) == NGX_AGAIN) {
+            ngx_add_timer(ev, NGX_HTTP_MISTRAL_HANDING);
+            return;
+        }
+    }
+}
+
+
+static ngx_int_t
+ngx_http_mistral_hand(ngx_http_mistral_ctx_t *ctx)
+{
+    ngx_int_t          rc;
+    ngx_connection_t  *c;
+
+    c = ctx->request->connection;
+
+    ngx_http_set_log_request(c->log, ctx->request);
+
+    rc = ngx_http_mistral_send(ctx);
+
+    if (rc == NGX_AGAIN) {
+        return NGX_AGAIN;
     }
 
-    if (rc != NGX_BUSY) {
-        ctx->shed = ngx_http_mistral_unavailable(NGX_HTTP_MISTRAL_DOWN,
-                                                 &ctx->error);
-        return NGX_DECLINED;
+    ngx_queue_remove(&ctx->queue);
+    ctx->handing = 0;
+
+    if (rc != NGX_OK) {
+        ngx_http_mistral_fail(ctx);
+        ngx_http_run_posted_requests(c);
     }
 
-    ctx->shed = "queue_full";
-    (void) mst_api_error_set(&ctx->error, NGX_HTTP_SERVICE_UNAVAILABLE,
-                             "queue_full", "",
-                             "Too many requests are being handed over, try "
-                             "again soon.");
-
-    ngx_log_error(NGX_LOG_WARN, ctx->request->connection->log, 0,
-                  "mistral: request \"%V\" refused: this worker's ring to "
-                  "the engine of model \"%V\" is full",
-                  &ctx->id, &ctx->model->name);
-
-    return NGX_DECLINED;
+    return NGX_OK;
 }
 
 
