@@ -50,6 +50,32 @@ for my $name (@metrics) {
     like($tests, qr/\b$name\b/, "$name is in a test");
 }
 
+# every error code of the API, and every field that a request may have
+
+my $api = slurp('docs/api.md');
+my $code = join '', map { slurp($_) } glob('src/api/*.[ch] src/gateway/*.c');
+my %error;
+
+$error{$1} = 1 while $code =~ /mst_api_error_set\(\s*[^,;]+,\s*[^,;]+,
+                               \s*"(\w+)"/gx;
+$error{$1} = 1 while $code =~ /\#define\ MST_FIELD_\w+\s+"(\w+)"/gx;
+$error{$1} = 1 while $code =~ /^\s+\{\ \d+,\ "(\w+)",/gmx;
+
+ok(scalar(keys %error) > 25, 'the error codes were found');
+
+like($api, qr/`$_`/, "$_ is in docs/api.md") for sort keys %error;
+
+my %field = map { $_ => 1 } $code =~ /mst_field_(?:number|integer|flag|string
+                                      |array|object|get)\(\s*[^,()]+,
+                                      \s*"(\w+)"/gx;
+$field{$_} = 1 for $code =~ /^\s+\{ "(\w+)", -?[\d.]+, /gm;
+delete @field{qw/ type text audio tool_calls function_call /};
+
+ok(scalar(keys %field) > 30, 'the fields were found');
+
+like($api, qr/`(?:\w+\.|messages\[\]\.)?$_`/, "$_ is in docs/api.md")
+    for sort keys %field;
+
 done_testing();
 
 
