@@ -55,6 +55,7 @@ for my $ok ('path null:;',
             'path null:; kv_cache auto size=90%; engine_timeout 1m;',
             'path null:; device cpu; kv_cache f32 size=1g;',
             'path null:; include block.conf;',
+            'path null:; reload drain;',
             "path $gguf;",
             "path $gguf; context 1024;")
 {
@@ -125,8 +126,6 @@ for my $t (
     [ 'path null:; context auto;', 'invalid value "auto" in "context"' ],
     [ 'path null:; max_batch 16385;', 'a number from 1 to 16384' ],
     [ 'path null:; prefill_chunk 0;', 'invalid value "0" in "prefill_chunk"' ],
-    [ 'path null:; reload drain;',
-      '"reload drain" is not supported by this build' ],
     [ 'path null:; reload x;', 'invalid value "x" in "reload"' ],
     [ 'path null:; engine_timeout 1s;', 'invalid engine timeout "1s"' ],
     [ 'path null:; engine_timeout x;', 'invalid engine timeout "x"' ],

@@ -27,6 +27,7 @@ my $program = "$closed/mistral";
 my $port = free_port();
 my $user = (grep { defined getpwnam $_ } qw/ www-data nobody /)[0];
 my $text = join '', map { "Sentence number $_ of a long answer. " } 1 .. 50;
+my ($old, @all);
 my $marked = 0;                                # of error.log, in bytes
 
 chmod 0755, $prefix;
@@ -336,6 +337,54 @@ ok(wait_for(sub { fds(master()) == $fds }),
    'the master has as many descriptors as before');
 no_alerts('changed engine');
 
+# another engine after the old one
+
+$engine = engine();
+$supervisor = parent($engine);
+$s = stream(100);
+conf(model => 'path null:text=closed/answer,rate=50; reload drain;');
+ok(reload(), 'reload drain with a changed engine');
+is(scalar(programs()), 3, 'a supervisor beside the old engine');
+($status, $headers) = post(4);
+is($status, 503, 'requests get 503');
+like($headers, qr/^X-Mistral-Shed-Reason: draining\r?$/m, 'draining');
+like((get('/healthz'))[2], qr/"status":"draining"/, 'health says so');
+ok(alive($engine), 'the old engine is there');
+
+# and a third one, which waits for the second, which waits for the first
+
+conf(model => 'path null:text=closed/answer,rate=70; reload drain;');
+ok(reload(), 'reload drain once more');
+is(scalar(programs()), 4, 'two supervisors wait');
+is((post(4))[0], 503, 'requests get 503');
+is(finish($s), substr($text, 0, 100), 'the old stream completes');
+ok(gone($engine, $supervisor), 'the old engine leaves');
+ok(ready(), 'then the new one comes');
+ok(wait_for(sub { programs() == 2 }), 'and is the only one');
+is(answer(4), substr($text, 0, 4), 'it answers');
+like(log_since(), qr/waiting for the engine before this one/, 'the log tells');
+no_alerts('reload drain');
+
+# nginx ends meanwhile, and what waited does, too
+
+$s = stream(1000);
+conf(model => 'path null:text=closed/answer,rate=50; reload drain;');
+ok(reload(), 'reload drain');
+is(scalar(programs()), 3, 'a supervisor waits');
+$old = master();
+@all = (programs(), $old, children());
+is(nginx('-s', 'stop'), 0, 'stop');
+ok(gone(@all), 'nothing is left');
+
+# nginx's own words of a stream that a worker had when it was shutting down
+
+no_alerts('stop while draining', qr/open socket #\d+ left|: aborting$/);
+
+conf(model => 'path null:text=closed/answer,rate=100;');
+is(run(0), 0, 'start');
+ok(ready(), 'ready');
+mark();
+
 # two engines, then none
 
 $engine = engine();
@@ -363,7 +412,7 @@ no_alerts('models come and go');
 $engine = engine();
 $supervisor = parent($engine);
 
-my $old = master();
+$old = master();
 $s = stream(150);
 
 kill 'USR2', $old;
@@ -430,7 +479,7 @@ no_alerts('full ring');
 
 $s = stream(60);
 $old = master();
-my @all = (programs(), $old, children());
+@all = (programs(), $old, children());
 is(nginx('-s', 'quit'), 0, 'quit');
 is(finish($s), substr($text, 0, 60), 'completes its streams');
 ok(gone(@all), 'then nothing is left');

@@ -66,6 +66,8 @@ typedef struct {
 
     ngx_http_mistral_engine_t  *engine;        /* shared by cycles; NULL in
                                                   nginx -t */
+    ngx_http_mistral_engine_t  *previous;      /* of the running cycle, until
+                                                  ours is started: drain */
     ngx_http_mistral_metrics_t *metrics;       /* shared memory; may be NULL */
 } ngx_http_mistral_model_t;
 

@@ -31,6 +31,8 @@ static ngx_int_t ngx_http_mistral_identity_user(ngx_cycle_t *cycle,
     mst_setup_t *setup);
 static ngx_http_mistral_engine_t *ngx_http_mistral_find_engine(
     ngx_http_mistral_main_conf_t *mmcf, uint64_t hash);
+static ngx_http_mistral_engine_t *ngx_http_mistral_find_previous(
+    ngx_http_mistral_main_conf_t *omcf, ngx_http_mistral_model_t *m);
 static void ngx_http_mistral_start(ngx_cycle_t *cycle,
     ngx_http_mistral_model_t *m);
 static ngx_http_mistral_engine_t *ngx_http_mistral_engine_create(
@@ -76,6 +78,8 @@ ngx_http_mistral_init_zone(ngx_shm_zone_t *zone, void *old)
         if (omcf != NULL) {
             models[i]->engine = ngx_http_mistral_find_engine(omcf,
                                                             models[i]->hash);
+            models[i]->previous = ngx_http_mistral_find_previous(omcf,
+                                                                 models[i]);
         }
 
         if (models[i]->engine == NULL
@@ -175,6 +179,34 @@ ngx_http_mistral_find_engine(ngx_http_mistral_main_conf_t *mmcf,
 }
 
 
+/* the engine whose end a changed one is to wait for */
+
+static ngx_http_mistral_engine_t *
+ngx_http_mistral_find_previous(ngx_http_mistral_main_conf_t *omcf,
+    ngx_http_mistral_model_t *m)
+{
+    ngx_uint_t                  i;
+    ngx_http_mistral_model_t  **models;
+
+    if (m->engine != NULL || m->reload != NGX_HTTP_MISTRAL_DRAIN) {
+        return NULL;
+    }
+
+    models = omcf->models.elts;
+
+    for (i = 0; i < omcf->models.nelts; i++) {
+        if (models[i]->name.len == m->name.len
+            && ngx_memcmp(models[i]->name.data, m->name.data, m->name.len)
+               == 0)
+        {
+            return models[i]->engine;
+        }
+    }
+
+    return NULL;
+}
+
+
 ngx_int_t
 ngx_http_mistral_init_module(ngx_cycle_t *cycle)
 {
@@ -254,6 +286,8 @@ ngx_http_mistral_start(ngx_cycle_t *cycle, ngx_http_mistral_model_t *m)
     if (!ngx_http_mistral_engine_supervised(e)) {
         (void) ngx_http_mistral_spawn(cycle, m, e);
     }
+
+    m->previous = NULL;                        /* it goes with its cycle */
 }
 
 

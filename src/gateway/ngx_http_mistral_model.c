@@ -505,7 +505,8 @@ ngx_http_mistral_model_reload(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
     }
 
     if (ngx_strcmp(value[1].data, "drain") == 0) {
-        return ngx_http_mistral_model_unsupported(cf);
+        b->model->reload = NGX_HTTP_MISTRAL_DRAIN;
+        return NGX_CONF_OK;
     }
 
     return ngx_http_mistral_model_invalid(cf, &value[1]);

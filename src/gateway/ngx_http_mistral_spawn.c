@@ -136,6 +136,7 @@ ngx_http_mistral_spawn(ngx_cycle_t *cycle, ngx_http_mistral_model_t *m,
     x.src[MST_FD_LOG] = e->log_w;
     x.src[MST_FD_LOGFILE] = log ? log->file->fd : -1;
     x.src[MST_FD_WAKE] = e->wake;
+    x.src[MST_FD_PREV] = m->previous ? m->previous->alive_r : -1;
 
     for (i = 0; i < e->map.n_slots; i++) {
         x.src[MST_FD_SLOT0 + i] = e->slots[i];

@@ -79,7 +79,10 @@ enum {
     MST_FD_LOG = 6,                /* log pipe to the workers */
     MST_FD_LOGFILE = 7,            /* error_log for overflow and last words */
     MST_FD_WAKE = 8,               /* eventfd: wakes the engine */
-    MST_FD_SLOT0 = 9               /* eventfd of each slot, then model files */
+    MST_FD_PREV = 9,               /* a pipe that ends when the supervisor of
+                                      the engine before this one is gone: to
+                                      be waited for; else /dev/null */
+    MST_FD_SLOT0 = 10              /* eventfd of each slot, then model files */
 };
 
 #define MST_FD_FILES(n_slots)  (MST_FD_SLOT0 + (int) (n_slots))
@@ -176,6 +179,9 @@ typedef struct {
  * no answer to it will ever come, and its place is given back (or has been)
  * by the new engine, never by the worker.  Records of another epoch than
  * the segment's are skipped by both sides.
+ *
+ * A supervisor that waits for the end of the engine before (MST_FD_PREV)
+ * says DRAINING until then.
  *
  * An engine that is READY and whose heartbeat is older than timeout_ms is
  * hung: workers take it for down, the supervisor kills it.

@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,6 +65,8 @@ typedef struct {
 
 
 static int mistral_super_open(mistral_super_t *s);
+static int mistral_super_prev(void);
+static int mistral_super_drain(mistral_super_t *s);
 static void mistral_super_down(mistral_super_t *s);
 static void mistral_super_start(mistral_super_t *s);
 static void mistral_super_exec(mistral_super_t *s, pid_t parent);
@@ -102,10 +105,19 @@ mistral_engine_supervise(mistral_engine_t *e)
     atomic_store(&s.shm->supervisor_pid, (uint32_t) getpid());
     mistral_super_down(&s);
 
+    if (mistral_super_prev()) {
+        atomic_store(&s.shm->state, MST_STATE_DRAINING);
+    }
+
     (void) dprintf(MST_FD_STATUS, "ok %d\n", (int) getpid());
     (void) dup2(MST_FD_LOG, MST_FD_STATUS);
 
     mistral_engine_log_init("supervisor", e->setup.name);
+
+    if (mistral_super_drain(&s) == MST_DONE) {
+        mistral_super_stop(&s);
+        return MISTRAL_OK;
+    }
 
     for ( ;; ) {
         if (s.engine == 0 && mst_time_ns() >= s.start_ns) {
@@ -159,6 +171,62 @@ mistral_super_open(mistral_super_t *s)
                        strerror(errno));
         return MST_ERROR;
     }
+
+    return MST_OK;
+}
+
+
+/* is there an engine whose end is to be waited for? */
+
+static int
+mistral_super_prev(void)
+{
+    struct stat  st;
+
+    return fstat(MST_FD_PREV, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
+
+/*
+ * "reload drain": the engine before this one leaves with the last old worker,
+ * and only then its memory is free for ours.  Should nobody need us any more
+ * meanwhile, we wait all the same: who waits for our end wants the memory,
+ * too.  MST_DONE: nothing is to be started.
+ */
+
+static int
+mistral_super_drain(mistral_super_t *s)
+{
+    struct pollfd  pf;
+
+    if (!mistral_super_prev()) {
+        return MST_OK;
+    }
+
+    mst_log(&mistral_engine_log, MST_LOG_NOTICE, "waiting for the engine "
+            "before this one to leave, \"reload drain\"");
+
+    pf.fd = MST_FD_PREV;
+    pf.events = 0;                             /* its end only */
+    pf.revents = 0;
+
+    while ((pf.revents & (POLLHUP | POLLERR | POLLNVAL)) == 0) {
+        (void) poll(&pf, 1, -1);
+    }
+
+    (void) dup2(STDIN_FILENO, MST_FD_PREV);
+
+    pf.fd = MST_FD_LIFE;
+    pf.revents = 0;
+    (void) poll(&pf, 1, 0);
+
+    if (pf.revents & (POLLHUP | POLLERR | POLLNVAL)
+        || mistral_super_replaced(s))
+    {
+        return MST_DONE;
+    }
+
+    atomic_store(&s->shm->state, MST_STATE_LOADING);
 
     return MST_OK;
 }

@@ -178,6 +178,7 @@ master_spawn(master_t *m)
     src[MST_FD_LOG] = m->log_w;
     src[MST_FD_LOGFILE] = m->logfile;
     src[MST_FD_WAKE] = m->wake;
+    src[MST_FD_PREV] = m->wake;                /* no pipe: no predecessor */
 
     for (i = 0; i < N_SLOTS; i++) {
         src[MST_FD_SLOT0 + i] = m->slots[i];
