@@ -211,7 +211,7 @@ mistral_result_text(const mistral_result_t *r)
 static json_t *
 mistral_result_object(const mistral_stats_t *s)
 {
-    char     name[8];
+    char     name[16];
     size_t   i;
     json_t  *o;
 
@@ -241,7 +241,7 @@ static json_t *
 mistral_result_errors(const mistral_result_t *r)
 {
     int      i;
-    char     name[8];
+    char     name[16];
     json_t  *o;
 
     o = json_object();
