@@ -49,6 +49,9 @@ typedef struct {
     uint64_t          kv_size;     /* bytes of the pool; 0 = own choice */
     const char       *isa;         /* NULL = the best of this machine */
     const mst_log_t  *log;         /* may be NULL */
+    void            (*progress)(void *data);   /* while sync() computes, by
+                                      its caller's thread; may be NULL */
+    void             *progress_data;
 } mst_backend_conf_t;
 
 

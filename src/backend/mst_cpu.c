@@ -562,6 +562,10 @@ mst_cpu_run(void *data, uint32_t thread)
             mst_cpu_pool_barrier(b->pool);
         }
 
+        if (thread == 0 && b->conf.progress != NULL) {
+            b->conf.progress(b->conf.progress_data);
+        }
+
         b->cmds[i].run(b, &b->cmds[i], thread);
     }
 }

@@ -113,10 +113,6 @@ mst_forward(mst_model_t *m, const mst_batch_t *batch, const float **logits,
     for (i = 0; i < m->config.n_layers; i++) {
         w = &m->layers[i];
 
-        if (m->progress != NULL) {
-            m->progress(m->progress_data);
-        }
-
         ops->qkv(b, i, w);
         ops->attend(b, i, w);
         ops->out(b, w);

@@ -35,7 +35,7 @@ typedef struct {
     const char      *isa;          /* NULL = the best; "avx512" | "avx2" |
                                       "c": tests force one */
     const mst_log_t *log;          /* progress and choices; may be NULL */
-    void           (*progress)(void *data);    /* before each layer of a step,
+    void           (*progress)(void *data);    /* often while a step computes,
                                       which may be long; may be NULL */
     void            *progress_data;
 } mst_model_conf_t;

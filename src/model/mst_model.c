@@ -149,8 +149,6 @@ mst_model_backend(mst_model_t *m, const mst_model_conf_t *conf,
     c = &m->config;
     m->max_rows = conf->max_rows;
     m->max_seqs = conf->max_seqs;
-    m->progress = conf->progress;
-    m->progress_data = conf->progress_data;
 
     m->info.n_vocab = c->n_vocab;
     m->info.context = conf->context && conf->context < c->context
@@ -175,6 +173,8 @@ mst_model_backend(mst_model_t *m, const mst_model_conf_t *conf,
     bc.kv_size = conf->kv_size;
     bc.isa = conf->isa;
     bc.log = conf->log;
+    bc.progress = conf->progress;
+    bc.progress_data = conf->progress_data;
 
     m->ops = mst_backend_open("cpu", err);
 

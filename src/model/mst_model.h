@@ -25,9 +25,6 @@ struct mst_model_s {
     const mst_matrix_t       *head;        /* maybe embd */
     const mst_vector_t       *norm;        /* before the head */
 
-    void                    (*progress)(void *data);
-    void                     *progress_data;
-
     mst_backend_seq_t        *seqs;        /* [max_seqs] of this step */
     uint32_t                 *wanted;      /* [max_rows] of this step */
 };

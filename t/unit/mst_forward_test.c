@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 #include <cmocka.h>
 #include <jansson.h>
 
@@ -560,6 +561,39 @@ golden_read(golden_t *g, uint32_t max)
 }
 
 
+static double  progress_last, progress_gap;
+
+
+/* of this thread: other processes do not count */
+
+static double
+cpu_time(void)
+{
+    struct timespec  ts;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+
+    return (double) ts.tv_sec + 1e-9 * (double) ts.tv_nsec;
+}
+
+
+static void
+on_progress(void *data)
+{
+    double  now;
+
+    (void) data;
+
+    now = cpu_time();
+
+    if (now - progress_last > progress_gap) {
+        progress_gap = now - progress_last;
+    }
+
+    progress_last = now;
+}
+
+
 static mst_model_t *
 open_real(const char *isa, uint32_t threads)
 {
@@ -567,7 +601,8 @@ open_real(const char *isa, uint32_t threads)
     mst_gguf_t       *g;
     mst_model_t      *m;
     mst_model_conf_t  conf = {
-        .threads = threads, .max_rows = 512, .max_seqs = 16, .isa = isa
+        .threads = threads, .max_rows = 512, .max_seqs = 16,
+        .progress = on_progress, .isa = isa
     };
 
     g = mst_gguf_open(TEST_MODEL, &err);
@@ -748,10 +783,44 @@ real_bits_test(void **state)
 }
 
 
+/* it comes while the step computes, not before: it is a heartbeat */
+
+static void
+progress_test(void **state)
+{
+    test_t           t;
+    double           began;
+    uint32_t         i, ids[64];
+    mst_batch_seq_t  q;
+
+    (void) state;
+
+    for (i = 0; i < 64; i++) {
+        ids[i] = 1000 + i;
+    }
+
+    start(&t, open_real(NULL, 1));
+    q = seq_of(&t, 0, ids, 64, 0, MST_LOGITS_LAST);
+
+    began = cpu_time();
+    progress_last = began;
+    progress_gap = 0;
+
+    (void) step(&t, &q, 1);
+
+    on_progress(NULL);             /* the last part of the step counts, too */
+
+    assert_true(progress_gap < (progress_last - began) / 4);
+
+    mst_model_destroy(t.m);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(progress_test),
         cmocka_unit_test(reference_test),
         cmocka_unit_test(bits_test),
         cmocka_unit_test(nan_test),
