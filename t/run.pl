@@ -30,7 +30,7 @@ my $harness = TAP::Harness->new({
     exec  => sub {
         my ($h, $file) = @_;
         return [ $^X, '-It/lib', $file ] if $file =~ /\.t$/;
-        return [ "$build/venv/bin/python", $file ] if $file =~ /\.py$/;
+        return [ $ENV{PYTHON} || "$build/venv/bin/python", $file ] if $file =~ /\.py$/;
         return [ $file ];
     },
 });
