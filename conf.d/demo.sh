@@ -2,6 +2,8 @@
 # make demo and make stop.  Everything lies in $BUILD/demo.
 set -eu
 
+cd "$(dirname "$0")/.."
+mkdir -p "${BUILD:-build}"
 build=$(cd "${BUILD:-build}" && pwd)
 port=${PORT:-8080}
 demo=$build/demo
@@ -29,18 +31,26 @@ left() {
 }
 
 stop() {
-    running && ng -s quit 2>/dev/null || true
+    # not "nginx -s quit": it reads the configuration, which may be broken
+
+    ! running || kill -QUIT "$(cat "$demo/demo.pid")"
     i=0
     while left; do
         i=$((i + 1))
         [ $i -lt 150 ] || { echo "still there after 15 s:" >&2
                             ps ax | grep "[m]istral engine" >&2; exit 1; }
-        [ $i -ne 80 ] || ! running || ng -s stop 2>/dev/null || true
+        [ $i -ne 80 ] || ! running \
+            || kill -TERM "$(cat "$demo/demo.pid")" || true
         sleep 0.1
     done
 }
 
 start() {
+    case $port in
+    ''|*[!0-9]*|??????*) echo "PORT=$port is no port: 1 to 65535" >&2
+                         exit 2 ;;
+    esac
+
     mkdir -p "$demo/logs" "$demo/temp"
 
     old=$(sed -n 's/.*listen *127.0.0.1:\([0-9]*\);.*/\1/p' \

@@ -190,6 +190,10 @@ ngx_http_mistral_state_e ngx_http_mistral_link_state(
 /* the mapped segment of a model's engine; NULL: it has none */
 const mst_map_t *ngx_http_mistral_link_map(ngx_http_mistral_model_t *m);
 
+/* tokens that one sequence may have: the block's, or what the engine's KV
+   cache holds where that is less */
+uint32_t ngx_http_mistral_context(ngx_http_mistral_model_t *m);
+
 /* NGX_OK, NGX_BUSY: the queue is full, NGX_ERROR: no link to the engine;
    max_tokens of all that hold places, 0 = any number */
 ngx_int_t ngx_http_mistral_link_place(ngx_http_mistral_call_t *call,

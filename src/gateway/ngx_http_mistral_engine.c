@@ -22,7 +22,7 @@
 #include "base/mst_hash.h"
 
 
-#define NGX_HTTP_MISTRAL_MIN_SLOTS  64
+#define NGX_HTTP_MISTRAL_MIN_SLOTS  128
 
 
 static ngx_int_t ngx_http_mistral_identity(ngx_cycle_t *cycle,
@@ -304,7 +304,7 @@ ngx_http_mistral_engine_create(ngx_cycle_t *cycle,
 
     /* old workers keep their slots while their streams last */
 
-    n_slots = ngx_max(4 * ccf->worker_processes, NGX_HTTP_MISTRAL_MIN_SLOTS);
+    n_slots = ngx_max(8 * ccf->worker_processes, NGX_HTTP_MISTRAL_MIN_SLOTS);
     n_slots = ngx_min(n_slots, MST_MAX_SLOTS);
 
     e = ngx_http_mistral_engine_alloc(&m->name, n_slots, cycle->log);

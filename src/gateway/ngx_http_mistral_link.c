@@ -200,7 +200,9 @@ ngx_http_mistral_link_claim(ngx_http_mistral_link_t *link)
 
         if (!link->timer.timedout) {
             ngx_log_error(NGX_LOG_ALERT, link->timer.log, 0,
-                          "mistral model \"%V\": all %ui slots are taken",
+                          "mistral model \"%V\": all %ui slots are taken, "
+                          "old workers still finish their streams, see "
+                          "\"worker_shutdown_timeout\"",
                           &e->name, e->n_slots);
         }
 
@@ -444,6 +446,23 @@ const mst_map_t *
 ngx_http_mistral_link_map(ngx_http_mistral_model_t *m)
 {
     return m->engine ? &m->engine->map : NULL;
+}
+
+
+/* what the engine gives to one sequence: a small cache makes it less */
+
+uint32_t
+ngx_http_mistral_context(ngx_http_mistral_model_t *m)
+{
+    uint32_t  context;
+
+    if (m->engine == NULL) {
+        return m->context;
+    }
+
+    context = atomic_load(&m->engine->map.shm->context);
+
+    return context != 0 && context < m->context ? context : m->context;
 }
 
 

@@ -19,7 +19,8 @@
 #define NGX_HTTP_MISTRAL_THREADS_MAX   64
 #define NGX_HTTP_MISTRAL_CONTEXT_MAX   1048576
 #define NGX_HTTP_MISTRAL_BATCH_MAX     16384
-#define NGX_HTTP_MISTRAL_CHUNK_MAX     1048576
+#define NGX_HTTP_MISTRAL_CHUNK_MAX     65536
+#define NGX_HTTP_MISTRAL_KV_MIN        (1024 * 1024)
 
 #define NGX_HTTP_MISTRAL_TIMEOUT       10000
 
@@ -387,7 +388,7 @@ ngx_http_mistral_model_kv_cache(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
 
     size = ngx_parse_offset(&s);
 
-    if (size <= 0) {
+    if (size < NGX_HTTP_MISTRAL_KV_MIN) {
         return ngx_http_mistral_model_invalid(cf, &value[2]);
     }
 

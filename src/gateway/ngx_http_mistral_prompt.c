@@ -389,7 +389,7 @@ ngx_http_mistral_tokenize(ngx_http_mistral_ctx_t *ctx)
     mst_buf_init(&out);
 
     rc = mst_reply_tokens(source->ids, strs, source->n_ids,
-                          ctx->model->context, &out);
+                          ngx_http_mistral_context(ctx->model), &out);
     ngx_free(strs);
 
     if (rc != MST_OK) {

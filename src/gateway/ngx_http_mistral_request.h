@@ -57,6 +57,8 @@ struct ngx_http_mistral_choice_s {
     mst_usage_t                  usage;        /* at DONE */
     const char                  *reason;       /* finish_reason */
 
+    uint32_t                     kept;         /* of the tokens, up to the
+                                                  stop string's end */
     unsigned                     started:1;    /* had its first record */
     unsigned                     stopped:1;    /* a stop string matched */
     unsigned                     done:1;

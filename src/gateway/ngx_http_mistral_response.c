@@ -206,7 +206,7 @@ ngx_http_mistral_lost(ngx_http_mistral_call_t *call)
     if (choice->stopped) {
         choice->usage.prompt = (uint32_t) choice->source->n_ids;
         choice->usage.cached = choice->source->cached;
-        choice->usage.completion = choice->tokens;
+        choice->usage.completion = choice->kept;
 
         if (ngx_http_mistral_end_choice(choice, "stop") == MST_OK) {
             return;
@@ -263,7 +263,8 @@ ngx_http_mistral_refused(ngx_http_mistral_choice_t *choice,
                                  "The prompt has %u tokens, the model's "
                                  "context %u.",
                                  (unsigned) choice->source->n_ids,
-                                 (unsigned) ctx->model->context);
+                                 (unsigned)
+                                 ngx_http_mistral_context(ctx->model));
         break;
 
     case MST_REFUSE_KV_FULL:
@@ -300,8 +301,9 @@ ngx_http_mistral_refused(ngx_http_mistral_choice_t *choice,
     ngx_http_mistral_log_text(text, sizeof(text), rec->text);
     ngx_log_error(level, ctx->request->connection->log, 0,
                   "mistral: request \"%V\" refused by the engine of model "
-                  "\"%V\": %s, %s%s", &ctx->id, &ctx->model->name,
-                  mst_record_refuse_name(rec->reason), text,
+                  "\"%V\": %s%s%s%s", &ctx->id, &ctx->model->name,
+                  mst_record_refuse_name(rec->reason),
+                  text[0] ? ", " : "", text,
                   rec->reason == MST_REFUSE_KV_FULL
                   ? ", see \"kv_cache ... size=\""
                   : rec->reason == MST_REFUSE_DEADLINE
@@ -415,6 +417,7 @@ ngx_http_mistral_token(ngx_http_mistral_choice_t *choice,
 
     if (rc == MST_DONE) {
         choice->stopped = 1;
+        choice->kept = choice->tokens;
         ngx_http_mistral_link_cancel(&choice->call);
         rc = MST_OK;
     }
@@ -457,6 +460,13 @@ ngx_http_mistral_done(ngx_http_mistral_choice_t *choice,
 
     ctx = choice->ctx;
     choice->usage = rec->usage;
+
+    if (choice->stopped) {
+
+        /* what the engine sampled until the CANCEL came is chance */
+
+        choice->usage.completion = choice->kept;
+    }
 
     if (choice->stopped || rec->finish == MST_FINISH_STOP) {
         return ngx_http_mistral_end_choice(choice, "stop");

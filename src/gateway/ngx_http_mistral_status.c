@@ -169,7 +169,7 @@ ngx_http_mistral_list_name(ngx_array_t *list, ngx_http_mistral_model_t *m,
 
     entry->id = mst_str((char *) name->data, name->len);
     entry->created = m->created;
-    entry->max_model_len = m->context;
+    entry->max_model_len = ngx_http_mistral_context(m);
     entry->chat = m->template != NULL;
 
     return NGX_OK;
@@ -423,7 +423,7 @@ ngx_http_mistral_status_model(ngx_http_mistral_reading_t *rd, mst_buf_t *out)
 
     (void) mst_buf_printf(out, "],\"state\":\"%s\",\"context\":%u",
                           ngx_http_mistral_state_name(rd->state),
-                          (unsigned) rd->model->context);
+                          (unsigned) ngx_http_mistral_context(rd->model));
 
     if (rd->shm) {
         ngx_http_mistral_status_engine(rd, out);

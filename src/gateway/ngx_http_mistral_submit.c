@@ -101,7 +101,7 @@ ngx_http_mistral_check_length(ngx_http_mistral_ctx_t *ctx)
     for (i = 0; i < ctx->n_sources; i++) {
 
         if (mst_request_limits(ctx->body, ctx->sources[i].n_ids,
-                               ctx->model->context, &ctx->error)
+                               ngx_http_mistral_context(ctx->model), &ctx->error)
             != MST_OK)
         {
             return NGX_DECLINED;
@@ -281,7 +281,7 @@ ngx_http_mistral_send_one(ngx_http_mistral_ctx_t *ctx,
 
     /* what the context leaves is another number for each prompt */
 
-    (void) mst_request_limits(ctx->body, source->n_ids, ctx->model->context,
+    (void) mst_request_limits(ctx->body, source->n_ids, ngx_http_mistral_context(ctx->model),
                               &ctx->error);
 
     s.params = ctx->body->params;

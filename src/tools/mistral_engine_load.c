@@ -31,6 +31,8 @@
                                                   text */
 
 
+static void mistral_load_fit(const mistral_engine_t *e,
+    mistral_engine_load_t *l);
 static int mistral_load_null(const mistral_engine_t *e,
     mistral_engine_load_t *l, mst_err_t *err);
 static int mistral_load_text(const mistral_engine_t *e, char **text,
@@ -64,8 +66,40 @@ mistral_engine_load(const mistral_engine_t *e, mistral_engine_load_t *l,
                            ? l->max_batch : MISTRAL_LOAD_CHUNK;
     }
 
-    return e->setup.null ? mistral_load_null(e, l, err)
-                         : mistral_load_model(e, l, err);
+    if ((e->setup.null ? mistral_load_null(e, l, err)
+                       : mistral_load_model(e, l, err)) != MST_OK)
+    {
+        return MST_ERROR;
+    }
+
+    mistral_load_fit(e, l);
+
+    return MST_OK;
+}
+
+
+/* a sequence that the whole pool cannot hold is none that could be served */
+
+static void
+mistral_load_fit(const mistral_engine_t *e, mistral_engine_load_t *l)
+{
+    uint64_t           pool;
+    mst_model_info_t  *info;
+
+    info = &l->runner.info;
+    pool = (uint64_t) info->n_blocks * info->block_tokens;
+
+    if (pool >= info->context) {
+        return;
+    }
+
+    mst_log(&mistral_engine_log, MST_LOG_WARN, "the KV cache holds %llu "
+            "tokens, less than the context of %u: the context is %llu, see "
+            "\"kv_cache ... size=\" and \"context\" of \"%s\"",
+            (unsigned long long) pool, info->context,
+            (unsigned long long) pool, e->setup.name);
+
+    info->context = (uint32_t) pool;
 }
 
 
