@@ -136,7 +136,7 @@ mistral_model null { path null:rate=200; }
 --- request
 POST /v1/chat/completions
 {"messages":[{"role":"user","content":"hi"}],"max_tokens":400,"stop":["zebra","brown fox"]}
---- response_body_like: "content":"The quick ".*"finish_reason":"stop".*"completion_tokens":(19|2\d),
+--- response_body_like: "content":"The quick ".*"finish_reason":"stop".*"completion_tokens":19,
 
 
 

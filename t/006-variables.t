@@ -55,7 +55,7 @@ POST /v1/completions
 {"prompt":"hi","stream":true,"stop":"qu"}
 --- response_body_like: DONE
 --- access_log
-200 api=completion model=- effective=null stream=1 user=- max=16 prompt=2 cached=0 completion=16 total=18 finish=stop preempted=0 shed=-;
+200 api=completion model=- effective=null stream=1 user=- max=16 prompt=2 cached=0 completion=6 total=8 finish=stop preempted=0 shed=-;
 
 
 

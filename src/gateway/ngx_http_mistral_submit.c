@@ -96,12 +96,14 @@ ngx_http_mistral_submit(ngx_http_mistral_ctx_t *ctx)
 static ngx_int_t
 ngx_http_mistral_check_length(ngx_http_mistral_ctx_t *ctx)
 {
-    uint32_t  i;
+    uint32_t  i, context;
+
+    context = ngx_http_mistral_context(ctx->model);
 
     for (i = 0; i < ctx->n_sources; i++) {
 
-        if (mst_request_limits(ctx->body, ctx->sources[i].n_ids,
-                               ngx_http_mistral_context(ctx->model), &ctx->error)
+        if (mst_request_limits(ctx->body, ctx->sources[i].n_ids, context,
+                               &ctx->error)
             != MST_OK)
         {
             return NGX_DECLINED;
@@ -281,7 +283,8 @@ ngx_http_mistral_send_one(ngx_http_mistral_ctx_t *ctx,
 
     /* what the context leaves is another number for each prompt */
 
-    (void) mst_request_limits(ctx->body, source->n_ids, ngx_http_mistral_context(ctx->model),
+    (void) mst_request_limits(ctx->body, source->n_ids,
+                              ngx_http_mistral_context(ctx->model),
                               &ctx->error);
 
     s.params = ctx->body->params;

@@ -107,6 +107,8 @@ mistral_alone_descriptors(mistral_alone_t *a, mst_err_t *err)
     a->fds[0] = open("/dev/null", O_RDWR | O_CLOEXEC);
     a->fds[1] = a->fds[0];
     a->fds[MST_FD_LOGFILE] = STDERR_FILENO;
+    a->fds[MST_FD_PREV] = a->fds[0];
+    a->fds[MST_FD_WAKE] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 
     if (mistral_alone_pipe(&a->status_r, &a->fds[MST_FD_STATUS], 0, err)
             != MST_OK
@@ -120,7 +122,7 @@ mistral_alone_descriptors(mistral_alone_t *a, mst_err_t *err)
         return MST_ERROR;
     }
 
-    for (i = MST_FD_WAKE; i < MST_FD_FILES(MISTRAL_ALONE_SLOTS); i++) {
+    for (i = MST_FD_SLOT0; i < MST_FD_FILES(MISTRAL_ALONE_SLOTS); i++) {
         a->fds[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 
         if (a->fds[i] == -1) {
