@@ -12,7 +12,7 @@
  *   prompt.c    messages or text to token ids
  *   submit.c    queue places, SUBMIT
  *   output.c    what is sent, gathered and bounded
- *   response.c  records of a call to SSE or JSON
+ *   response.c  records of a call, choice.c to SSE or JSON
  *   error.c     refusals in the OpenAI form
  *   special.c   nginx's own refusals in it
  *   status.c    mistral_health, mistral_status, /models

@@ -1,12 +1,14 @@
 
 /*
  * One request on its way through a worker: what request.c, prompt.c,
- * submit.c, response.c, output.c, error.c, status.c and variables.c share.
+ * submit.c, response.c, choice.c, output.c, error.c, status.c and variables.c
+ * share.
  *
  *   request.c   checks, body, model; the context's life
  *   prompt.c    messages or text to ids, in slices; /tokenize, /detokenize
  *   submit.c    lengths, queue places, SUBMIT, time limits
- *   response.c  records of the calls to text, chunks and the end
+ *   response.c  what each record of the calls means
+ *   choice.c    tokens to text, chunks and the end
  *   output.c    what is sent: gathered, bounded, watched
  *
  * The context lives in the request's pool; what it holds outside of the pool
@@ -135,6 +137,12 @@ ngx_http_mistral_ctx_t *ngx_http_mistral_get_ctx(ngx_http_request_t *r);
 
 /* metrics.c: the request is closed, its context final */
 void ngx_http_mistral_metrics_end(ngx_http_mistral_ctx_t *ctx);
+
+/* choice.c: MST_OK or MST_ERROR (memory, or ctx->error says why) */
+int ngx_http_mistral_tokens(ngx_http_mistral_choice_t *choice,
+    const mst_rec_tokens_t *rec);
+int ngx_http_mistral_end_choice(ngx_http_mistral_choice_t *choice,
+    const char *reason);
 
 /* submit.c */
 void ngx_http_mistral_submit(ngx_http_mistral_ctx_t *ctx);

@@ -1,0 +1,436 @@
+
+/*
+ * The text of a choice: tokens detokenised, cut at stop strings, as chunks
+ * into what is to be sent, or gathered as the whole answer.  Nothing is sent
+ * here.  Workers only.
+ */
+
+#include "gateway/ngx_http_mistral_request.h"
+
+#include "base/mst_time.h"
+
+
+#define NGX_HTTP_MISTRAL_BEHIND  65536         /* bytes of unsent chunks */
+
+
+static int ngx_http_mistral_token(ngx_http_mistral_choice_t *choice,
+    const mst_rec_token_t *token, const mst_rec_top_t *top);
+static int ngx_http_mistral_logprob(ngx_http_mistral_choice_t *choice,
+    const mst_rec_token_t *token, const mst_rec_top_t *top);
+static int ngx_http_mistral_end_text(ngx_http_mistral_choice_t *choice,
+    const char **reason);
+static int ngx_http_mistral_start_choice(ngx_http_mistral_choice_t *choice);
+static int ngx_http_mistral_echo(ngx_http_mistral_choice_t *choice);
+static int ngx_http_mistral_chunk(ngx_http_mistral_choice_t *choice);
+static ngx_uint_t ngx_http_mistral_is_stop(ngx_http_mistral_ctx_t *ctx,
+    uint32_t id);
+static size_t ngx_http_mistral_count(const char *text, size_t len);
+
+
+int
+ngx_http_mistral_tokens(ngx_http_mistral_choice_t *choice,
+    const mst_rec_tokens_t *rec)
+{
+    uint32_t                 max;
+    const unsigned char     *p;
+    const mst_rec_top_t     *top;
+    const mst_rec_token_t   *token;
+    ngx_http_mistral_ctx_t  *ctx;
+
+    ctx = choice->ctx;
+
+    /* it samples at least one, and never more than it was asked for */
+
+    max = ngx_max(ctx->body->params.max_tokens, 1);
+
+    if (rec->first != choice->tokens || rec->n > max - choice->tokens) {
+        ngx_log_error(NGX_LOG_ALERT, ctx->request->connection->log, 0,
+                      "mistral: request \"%V\": %uD tokens of the engine from "
+                      "%uD on, %uD of %uD are there", &ctx->id, rec->n,
+                      rec->first, choice->tokens, max);
+
+        ctx->shed = ngx_http_mistral_unavailable(NGX_HTTP_MISTRAL_DOWN,
+                                                 &ctx->error);
+        return MST_ERROR;
+    }
+
+    if (ctx->first_ns == 0) {
+        ctx->first_ns = mst_time_ns();
+    }
+
+    if (ngx_http_mistral_start_choice(choice) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    p = (const unsigned char *) (rec + 1);
+
+    while ((token = mst_record_next_token(rec, &p, &top)) != NULL) {
+        choice->tokens++;
+
+        /* what came after a stop string counts, and is nobody's text */
+
+        if (!choice->stopped
+            && ngx_http_mistral_token(choice, token, top) != MST_OK)
+        {
+            return MST_ERROR;
+        }
+    }
+
+    /* a client that is behind gets larger chunks instead of more of them */
+
+    if (choice->text.len == 0
+        || (ctx->busy && ctx->out.len > NGX_HTTP_MISTRAL_BEHIND))
+    {
+        return MST_OK;
+    }
+
+    return ngx_http_mistral_chunk(choice);
+}
+
+
+static int
+ngx_http_mistral_token(ngx_http_mistral_choice_t *choice,
+    const mst_rec_token_t *token, const mst_rec_top_t *top)
+{
+    int                      rc;
+    ngx_http_mistral_ctx_t  *ctx;
+
+    ctx = choice->ctx;
+    mst_buf_reset(&choice->piece);
+
+    if (ctx->body->logprobs
+        && ngx_http_mistral_logprob(choice, token, top) != MST_OK)
+    {
+        return MST_ERROR;
+    }
+
+    if (!ngx_http_mistral_is_stop(ctx, token->id)
+        && mst_detok_push(&choice->detok, token->id, &choice->piece) != MST_OK)
+    {
+        return MST_ERROR;
+    }
+
+    if (choice->piece.len == 0) {
+        return MST_OK;
+    }
+
+    if (ctx->body->logprobs) {
+        choice->offset += ngx_http_mistral_count(choice->piece.data,
+                                                 choice->piece.len);
+    }
+
+    /* no stop string before min_tokens, as no stop id */
+
+    if (choice->stop == NULL
+        || choice->tokens <= ctx->body->params.min_tokens)
+    {
+        return mst_buf_append(&choice->text, choice->piece.data,
+                              choice->piece.len);
+    }
+
+    rc = mst_stop_push(choice->stop, choice->piece.data, choice->piece.len,
+                       &choice->text);
+
+    if (rc == MST_DONE) {
+        choice->stopped = 1;
+        choice->kept = choice->tokens;
+        ngx_http_mistral_link_cancel(&choice->call);
+        rc = MST_OK;
+    }
+
+    return rc;
+}
+
+
+static int
+ngx_http_mistral_logprob(ngx_http_mistral_choice_t *choice,
+    const mst_rec_token_t *token, const mst_rec_top_t *top)
+{
+    uint32_t             i;
+    mst_tokenizer_t     *t;
+    mst_reply_top_t      tops[MST_MAX_TOP_LOGPROBS];
+    mst_reply_logprob_t  lp;
+
+    t = choice->ctx->model->tokenizer;
+
+    lp.token.bytes = mst_tokenizer_name(t, token->id);
+    lp.token.logprob = token->logprob;
+    lp.top = tops;
+    lp.n_top = ngx_min(token->n_top, MST_MAX_TOP_LOGPROBS);
+    lp.text_offset = choice->offset;
+
+    for (i = 0; i < lp.n_top; i++) {
+        tops[i].bytes = mst_tokenizer_name(t, top[i].id);
+        tops[i].logprob = top[i].logprob;
+    }
+
+    return mst_reply_logprobs_add(&choice->logprobs, &lp);
+}
+
+
+int
+ngx_http_mistral_end_choice(ngx_http_mistral_choice_t *choice,
+    const char *reason)
+{
+    uint32_t                 i;
+    ngx_http_mistral_ctx_t  *ctx;
+
+    ctx = choice->ctx;
+
+    if (ngx_http_mistral_start_choice(choice) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    if (!choice->stopped
+        && ngx_http_mistral_end_text(choice, &reason) != MST_OK)
+    {
+        return MST_ERROR;
+    }
+
+    choice->done = 1;
+    choice->reason = reason;
+    ctx->n_done++;
+
+    if (!ctx->body->stream) {
+        return MST_OK;
+    }
+
+    if ((choice->text.len || choice->logprobs.n)
+        && ngx_http_mistral_chunk(choice) != MST_OK)
+    {
+        return MST_ERROR;
+    }
+
+    for (i = 0; i < ctx->n_copies; i++) {
+        (void) mst_reply_sse_finish(&ctx->reply, choice->index + i, reason,
+                                    &ctx->out);
+    }
+
+    return ctx->out.failed ? MST_ERROR : MST_OK;
+}
+
+
+/* what the detokenizer and the stop strings still hold */
+
+static int
+ngx_http_mistral_end_text(ngx_http_mistral_choice_t *choice,
+    const char **reason)
+{
+    int  rc;
+
+    mst_buf_reset(&choice->piece);
+
+    if (mst_detok_finish(&choice->detok, &choice->piece) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    if (choice->stop == NULL) {
+        return mst_buf_append(&choice->text, choice->piece.data,
+                              choice->piece.len);
+    }
+
+    rc = mst_stop_push(choice->stop, choice->piece.data, choice->piece.len,
+                       &choice->text);
+
+    if (rc == MST_DONE) {
+        *reason = "stop";
+        return MST_OK;
+    }
+
+    if (rc != MST_OK) {
+        return MST_ERROR;
+    }
+
+    return mst_stop_finish(choice->stop, &choice->text);
+}
+
+
+static int
+ngx_http_mistral_start_choice(ngx_http_mistral_choice_t *choice)
+{
+    uint32_t                 i;
+    ngx_http_mistral_ctx_t  *ctx;
+
+    ctx = choice->ctx;
+
+    if (choice->started) {
+        return MST_OK;
+    }
+
+    choice->started = 1;
+
+    if (ctx->body->echo && ngx_http_mistral_echo(choice) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    if (!ctx->body->stream || ctx->api != MST_API_CHAT) {
+        return MST_OK;
+    }
+
+    for (i = 0; i < ctx->n_copies; i++) {
+        (void) mst_reply_sse_first(&ctx->reply, choice->index + i, &ctx->out);
+    }
+
+    return ctx->out.failed ? MST_ERROR : MST_OK;
+}
+
+
+/* the text that the answer begins with and that nobody samples */
+
+static int
+ngx_http_mistral_echo(ngx_http_mistral_choice_t *choice)
+{
+    mst_request_t           *body;
+    const mst_input_t       *input;
+    ngx_http_mistral_ctx_t  *ctx;
+
+    ctx = choice->ctx;
+    body = ctx->body;
+    input = choice->source->input;
+
+    if (input && input->ids) {
+        return ngx_http_mistral_spell(ctx, input->ids, input->n_ids,
+                                      &choice->text);
+    }
+
+    if (input) {
+        return mst_buf_str(&choice->text, input->text);
+    }
+
+    if (!body->continue_last) {
+        return MST_OK;
+    }
+
+    return mst_buf_str(&choice->text,
+                       body->messages[body->n_messages - 1].content);
+}
+
+
+/* what is certain of a stream's text becomes one chunk */
+
+static int
+ngx_http_mistral_chunk(ngx_http_mistral_choice_t *choice)
+{
+    uint32_t                 i;
+    ngx_http_mistral_ctx_t  *ctx;
+
+    ctx = choice->ctx;
+
+    if (!ctx->body->stream) {
+        return MST_OK;
+    }
+
+    for (i = 0; i < ctx->n_copies; i++) {
+        (void) mst_reply_sse_text(&ctx->reply, choice->index + i,
+                                  mst_str(choice->text.data,
+                                          choice->text.len),
+                                  ctx->body->logprobs ? &choice->logprobs
+                                                      : NULL,
+                                  &ctx->out);
+    }
+
+    mst_buf_reset(&choice->text);
+    mst_reply_logprobs_reset(&choice->logprobs);
+
+    return ctx->out.failed ? MST_ERROR : MST_OK;
+}
+
+
+/* the client reads again: all text that waited */
+
+int
+ngx_http_mistral_chunks(ngx_http_mistral_ctx_t *ctx)
+{
+    uint32_t  i;
+
+    for (i = 0; i < ctx->n_choices; i++) {
+        if (ctx->choices[i].text.len && !ctx->choices[i].done
+            && ngx_http_mistral_chunk(&ctx->choices[i]) != MST_OK)
+        {
+            return MST_ERROR;
+        }
+    }
+
+    return MST_OK;
+}
+
+
+/* bytes that a stream holds for its client */
+
+size_t
+ngx_http_mistral_pending(ngx_http_mistral_ctx_t *ctx)
+{
+    size_t                      n;
+    uint32_t                    i;
+    ngx_http_mistral_choice_t  *choice;
+
+    n = ctx->out.len;
+
+    for (i = 0; i < ctx->n_choices; i++) {
+        choice = &ctx->choices[i];
+
+        n += choice->text.len + choice->logprobs.a.len + choice->logprobs.b.len
+             + choice->logprobs.c.len + choice->logprobs.d.len;
+    }
+
+    return n;
+}
+
+
+static ngx_uint_t
+ngx_http_mistral_is_stop(ngx_http_mistral_ctx_t *ctx, uint32_t id)
+{
+    uint32_t  i;
+
+    for (i = 0; i < ctx->n_stop_ids; i++) {
+        if (ctx->stop_ids[i] == id) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static size_t
+ngx_http_mistral_count(const char *text, size_t len)
+{
+    size_t  i, n;
+
+    n = 0;
+
+    for (i = 0; i < len; i++) {
+        n += (text[i] & 0xc0) != 0x80;
+    }
+
+    return n;
+}
+
+
+/* of all answers together; before their end: what is known so far */
+
+void
+ngx_http_mistral_usage(ngx_http_mistral_ctx_t *ctx, mst_usage_t *u)
+{
+    uint32_t                    i;
+    ngx_http_mistral_choice_t  *choice;
+
+    ngx_memzero(u, sizeof(mst_usage_t));
+
+    u->prompt = (uint32_t) ctx->n_ids;
+
+    for (i = 0; i < ctx->n_sources; i++) {
+        u->cached += ctx->sources[i].cached;
+    }
+
+    for (i = 0; i < ctx->n_choices; i++) {
+        choice = &ctx->choices[i];
+
+        u->completion += choice->done ? choice->usage.completion
+                                      : choice->tokens;
+        u->preemptions += choice->usage.preemptions;
+        u->queue_ns = ngx_max(u->queue_ns, choice->usage.queue_ns);
+        u->prefill_ns = ngx_max(u->prefill_ns, choice->usage.prefill_ns);
+        u->decode_ns = ngx_max(u->decode_ns, choice->usage.decode_ns);
+    }
+}
