@@ -243,7 +243,10 @@ install: all
 	    $(DESTDIR)$(MODULES_DIR)/ngx_http_mistral_module.so
 	install -D -m 755 $(BUILD)/mistral $(DESTDIR)$(MODULES_DIR)/mistral
 
+# what runs from build/demo is ended before its files go
+
 clean:
+	@[ ! -s $(BUILD)/demo/demo.pid ] || BUILD=$(BUILD) sh conf.d/demo.sh stop
 	rm -rf $(BUILD)
 
 -include $(OBJS:.o=.d) $(TOOLS:%.c=$(BUILD)/%.d) $(UNITS:%=%.d)

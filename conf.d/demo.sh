@@ -10,8 +10,11 @@ demo=$build/demo
 url=http://127.0.0.1:$port
 nginx=${NGINX:-/usr/sbin/nginx}
 
+# a pid that another program has by now is not ours
+
 running() {
-    [ -s "$demo/demo.pid" ] && kill -0 "$(cat "$demo/demo.pid")" 2>/dev/null
+    [ -s "$demo/demo.pid" ] \
+        && [ "$(ps -o comm= -p "$(cat "$demo/demo.pid")" 2>/dev/null)" = nginx ]
 }
 
 ng() {

@@ -215,3 +215,66 @@ mistral_model null { path null:; max_batch 400; kv_cache f32 size=64m; }
 --- request eval
 "POST /v1/completions\n" . '{"prompt":[' . CORE::join(',', map { '"' . 'word ' x 40 . $_ . '"' } 100 .. 399) . '],"max_tokens":1}'
 --- response_body_like: "index":299,"text":"T".*"prompt_tokens":60900,"completion_tokens":300,
+
+
+
+=== TEST 17: mistral_pass $mistral_model: the body alone decides
+--- http_config
+mistral_model null { path null:; }
+mistral_model other { path null:len=7; alias org/second:7b; }
+--- config
+location /v1/ { mistral_pass $mistral_model; }
+--- request eval
+["POST /v1/completions\n" . '{"prompt":"a","model":"null"}',
+ "POST /v1/completions\n" . '{"prompt":"a","model":"org/second:7b"}',
+ "POST /v1/completions\n" . '{"prompt":"a","model":"third"}',
+ "POST /v1/completions\n" . '{"prompt":"a"}',
+ "GET /v1/models"]
+--- error_code eval
+[200, 200, 404, 404, 200]
+--- response_headers eval
+["X-Mistral-Model: null", "X-Mistral-Model: other", "! X-Mistral-Model",
+ "! X-Mistral-Model", "! X-Mistral-Model"]
+--- response_body_like eval
+['"model":"null".*"text":"The quick brown "', '"model":"org/second:7b".*"text":"The qui"',
+ 'The model \\\\"third\\\\" does not exist', 'The request names no model',
+ '"id":"null".*"id":"other".*"id":"org/second:7b"']
+
+
+
+=== TEST 18: mistral_pass $variable: the location decides, not the body
+--- http_config
+mistral_model null { path null:; }
+mistral_model other { path null:len=7; }
+--- config
+location /v1/ { set $who other; mistral_pass $who; }
+--- request
+POST /v1/completions
+{"prompt":"a","model":"null"}
+--- response_headers
+X-Mistral-Model: other
+--- response_body_like: "model":"null".*"text":"The qui"
+
+
+
+=== TEST 19: mistral_pass ALIAS
+--- http_config
+mistral_model other { path null:len=7; alias org/second:7b; }
+--- config
+location /v1/ { mistral_pass org/second:7b; }
+--- request eval
+["POST /v1/completions\n" . '{"prompt":"a"}',
+ "POST /v1/completions\n" . '{"prompt":"a","model":"other"}']
+--- response_headers eval
+["X-Mistral-Model: other", "X-Mistral-Model: other"]
+--- response_body_like eval
+['"model":"other".*"text":"The qui"', '"model":"other".*"text":"The qui"']
+
+
+
+=== TEST 20: a null content says what it is
+--- request
+POST /v1/chat/completions
+{"messages":[{"role":"user","content":null}]}
+--- error_code: 400
+--- response_body_like: content is null, must be a string or a list of text parts

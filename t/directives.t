@@ -56,6 +56,9 @@ for my $ok ('path null:;',
             'path null:; device cpu; kv_cache f32 size=1g;',
             'path null:; include block.conf;',
             'path null:; reload drain;',
+            'path null:; prefill_chunk 65536; kv_cache auto size=1m;',
+            'path null:; alias org/A-1:tag@v+x_.y ' . 'x' x 255 . ';',
+            'path null:; engine_timeout 2s;',
             "path $gguf;",
             "path $gguf; context 1024;")
 {
@@ -98,7 +101,10 @@ for my $t (
     [ 'path null:len=1,;', 'empty parameter in path' ],
     [ 'path null:,len=1;', 'empty parameter in path' ],
     [ 'path null:text=gone;', 'cannot open' ],
-    [ 'path null:text=text,text=text;', 'duplicate file' ],
+    [ 'path null:text=text,text=text;', 'duplicate parameter "text=text"' ],
+    [ 'path null:rate=1,len=2,rate=1;',
+      'duplicate parameter "rate=1" in path' ],
+    [ 'path null:len=1,len=2;', 'duplicate parameter "len=2" in path' ],
     [ 'path null:tokenizer=x;',
       '"tokenizer=x" of the null model is not supported by this build' ],
 
@@ -122,15 +128,18 @@ for my $t (
     [ 'path null:; kv_cache auto size=%;', 'invalid value "size=%"' ],
     [ 'path null:; kv_cache auto size=1q;', 'invalid value "size=1q"' ],
     [ 'path null:; kv_cache auto blocks=1;', 'invalid parameter "blocks=1"' ],
+    [ 'path null:; kv_cache auto size=1023k;', 'invalid value "size=1023k"' ],
     [ 'path null:; context 0;', 'a number from 1 to 1048576' ],
     [ 'path null:; context auto;', 'invalid value "auto" in "context"' ],
     [ 'path null:; max_batch 16385;', 'a number from 1 to 16384' ],
     [ 'path null:; prefill_chunk 0;', 'invalid value "0" in "prefill_chunk"' ],
+    [ 'path null:; prefill_chunk 65537;', 'a number from 1 to 65536' ],
     [ 'path null:; reload x;', 'invalid value "x" in "reload"' ],
     [ 'path null:; engine_timeout 1s;', 'invalid engine timeout "1s"' ],
     [ 'path null:; engine_timeout x;', 'invalid engine timeout "x"' ],
     [ 'path null:; alias m;', 'alias "m" is already a name of mistral_model' ],
     [ 'path null:; alias a b a;', 'alias "a" is already a name' ],
+    [ 'path null:; alias ' . 'x' x 256 . ';', 'is longer than 255 bytes' ],
     [ 'path null:; alias "a b";', 'invalid model name "a b"' ],
     [ 'path null:; alias "";', 'invalid model name ""' ])
 {
@@ -159,6 +168,8 @@ my $d = 'server { location /';
 
 passes("$null $d { mistral_pass n; } }", 'mistral_pass');
 passes("$d { mistral_pass n; } } $null", 'a block behind its location');
+passes("mistral_model o { path null:; alias a/b; } $d { mistral_pass a/b; } }",
+       'mistral_pass ALIAS');
 passes("$null $d { mistral_pass \$arg_m; } }", 'mistral_pass $variable');
 passes("$null $d { if (\$arg_a) { mistral_pass n; } } }",
        'mistral_pass in if');
@@ -255,6 +266,24 @@ is_deeply(\@shown, [qw/ ngx_module_names ngx_module_order ngx_modules /],
           'the module shows nginx its tables and nothing else');
 
 passes("mistral_program $build/mistral; $null", 'mistral_program');
+# a module without its program beside it: the installed one, if there is one
+
+mkdir "$prefix/alone";
+system('cp', $module, "$prefix/alone/") == 0 or die;
+
+my ($installed) = `strings -a $module` =~ m{^(/\S+/mistral)$}m;
+ok(defined $installed, "the path that was compiled in: $installed");
+
+if (-e $installed) {
+    like((check($null, "$prefix/alone"))[1], qr/\Q$installed\E|successful/,
+         'the installed program is asked');
+
+} else {
+    fails($null, "the engine program is neither \"$prefix/alone/mistral\", "
+                 . "beside the module, nor \"$installed\", see "
+                 . '"mistral_program"', "$prefix/alone");
+}
+
 passes('mistral_program nothing;', 'without a model nobody asks it');
 fails('mistral_program a; mistral_program b;',
       '"mistral_program" directive is duplicate');
@@ -278,9 +307,9 @@ sub passes {
 # refused, with exactly one complaint, which contains the text
 
 sub fails {
-    my ($http, $text) = @_;
+    my ($http, $text, $modules) = @_;
 
-    my ($rc, $out) = check($http);
+    my ($rc, $out) = check($http, $modules);
     my @emerg = grep { /\[emerg\]/ } split /\n/, $out;
 
     ok($rc != 0 && @emerg == 1 && index($emerg[0], $text) >= 0,
@@ -289,10 +318,11 @@ sub fails {
 
 
 sub check {
-    my ($http) = @_;
+    my ($http, $modules) = @_;
 
+    $modules //= $build;
     write_file("$prefix/nginx.conf", <<"END");
-load_module $build/ngx_http_mistral_module.so;
+load_module $modules/ngx_http_mistral_module.so;
 error_log   logs/error.log;
 pid         $prefix/nginx.pid;
 events      { }

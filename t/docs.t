@@ -76,6 +76,14 @@ ok(scalar(keys %field) > 30, 'the fields were found');
 like($api, qr/`(?:\w+\.|messages\[\]\.)?$_`/, "$_ is in docs/api.md")
     for sort keys %field;
 
+# one version
+
+my ($version) = slurp('src/base/mst_version.h') =~ /MST_VERSION  "(.*)"/;
+
+like(slurp('CHANGES'),
+     qr/\A\s*Changes with ngx_http_mistral_module \Q$version\E\n/,
+     "CHANGES begins with version $version");
+
 done_testing();
 
 

@@ -56,6 +56,12 @@ sub help {
         like($r->{out}, qr/^exit codes:$/m, "$option: exit codes");
     }
 
+    my ($version) = slurp('src/base/mst_version.h') =~ /MST_VERSION  "(.*)"/;
+    my $v = run(['--version']);
+    is($v->{code}, 0, '--version: exit code');
+    is($v->{out}, "mistral $version\n", '--version: one line');
+    is($v->{err}, '', '--version: nothing on stderr');
+
     my @commands = $r->{out} =~ /^  ([a-z]+) +\w/mg;
     cmp_ok(scalar @commands, '>=', 2, "commands: @commands");
 
@@ -82,7 +88,8 @@ sub usage {
         [ ['--frobnicate'],                    qr/no command "--frobnicate"/ ],
         [ ['generate'],                        qr/--model is needed/ ],
         [ [@m],                                qr/one of --prompt and/ ],
-        [ [@m, '--prompt', 'a', '--prompt-ids', 'b'], qr/one of --prompt/ ],
+        [ [@m, '--prompt', 'a', '--prompt-ids', 'b'],
+          qr/--prompt and --prompt-ids are both given/ ],
         [ [@m, '--prompt', 'a', '--frob'],     qr/no option "--frob"/ ],
         [ [@m, '--prompt', 'a', '--max', '1'], qr/no option "--max"/ ],
         [ [@m, '--prompt', 'a', '-j'],         qr/no option "-j"/ ],
@@ -108,6 +115,10 @@ sub usage {
         [ [@m, '--prompt', 'a', '--temperature', '1-2'],
           qr/--temperature "1-2" is no number/ ],
         [ [@m, '--prompt', 'a', '--top-p', '0'], qr/--top-p 0 is outside/ ],
+        [ [@m, '--prompt', 'a', '--threads', '65'],
+          qr/--threads 65 is outside 1 .. 64/ ],
+        [ ['bench', '--engine', '--model', $model, '--threads', '65'],
+          qr/--threads 65 is outside 1 .. 64/ ],
         [ [@m, '--prompt', 'a', '--threads', '0'],
           qr/--threads 0 is outside/ ],
         [ [@m, '--prompt-ids', 'a', '--chat'],  qr/--chat renders a text/ ],
@@ -269,6 +280,16 @@ sub answers {
 
     $r = run([@m, '--prompt', '-'], $france);
     is($r->{out}, "The capital of France is Paris.\n", 'from stdin');
+
+    unlike($r->{err}, qr/was cut/, 'France: not cut');
+
+    $r = run([@m, '--prompt', $france, '--context', 40]);
+    is($r->{code}, 0, 'cut by the context: exit code');
+    like($r->{err}, qr/^the answer was cut: .* fill the context of 40 tokens$/m,
+         'cut by the context: says so');
+
+    $r = run([@m, '--prompt', $france, '--max-tokens', 3]);
+    unlike($r->{err}, qr/was cut/, 'cut by --max-tokens: was asked for');
 
     $r = run(['generate', '--model', $model, '--prompt', '1 2 3 4 5',
               '--max-tokens', 6]);

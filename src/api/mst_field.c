@@ -251,8 +251,13 @@ mst_field_missing(const mst_field_t *f, const char *name, const char *what)
 
     (void) snprintf(param, sizeof(param), "%s%s", f->path, name);
 
+    /* a null counts as absent, but the client knows that it sent one */
+
     return mst_api_error_set(f->e, 400, MST_FIELD_MISSING, param,
-                             "%s is missing, must be %s", param, what);
+                             "%s is %s, must be %s", param,
+                             json_object_get(f->object, name) ? "null"
+                                                              : "missing",
+                             what);
 }
 
 

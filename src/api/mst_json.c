@@ -86,6 +86,14 @@ mst_json_parse(const char *data, size_t len, mst_api_error_t *e)
             return NULL;
         }
 
+        if (json_error_code(&error) == json_error_numeric_overflow) {
+            (void) mst_api_error_set(e, 400, "invalid_json", NULL,
+                                     "a number is too large, integers have "
+                                     "64 bits: -2^63 to 2^63-1, at byte %d",
+                                     error.position);
+            return NULL;
+        }
+
         (void) mst_api_error_set(e, 400, "invalid_json", NULL,
                                  "the body is not valid JSON: %s, at byte %d",
                                  error.text, error.position);

@@ -117,6 +117,15 @@ ngx_http_mistral_default_program(ngx_conf_t *cf, ngx_str_t *program)
 
                 return NGX_OK;
             }
+
+            if (access(NGX_HTTP_MISTRAL_PROGRAM, F_OK) != 0) {
+                ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+                                   "the engine program is neither \"%s\", "
+                                   "beside the module, nor \"%s\", see "
+                                   "\"mistral_program\"",
+                                   path, NGX_HTTP_MISTRAL_PROGRAM);
+                return NGX_ERROR;
+            }
         }
     }
 

@@ -30,6 +30,8 @@ static ngx_int_t ngx_http_mistral_load_null(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m);
 static ngx_int_t ngx_http_mistral_load_null_param(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m, ngx_str_t *param);
+static ngx_int_t ngx_http_mistral_load_null_twice(ngx_conf_t *cf,
+    u_char *start, ngx_str_t *param);
 static ngx_int_t ngx_http_mistral_load_null_text(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m, ngx_str_t *file);
 static ngx_int_t ngx_http_mistral_load_rate(ngx_str_t *s, double *rate);
@@ -203,13 +205,14 @@ ngx_http_mistral_load_gguf_open(ngx_http_mistral_model_t *m, mst_gguf_t *g,
 static ngx_int_t
 ngx_http_mistral_load_null(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
 {
-    u_char     *p, *end, *last;
+    u_char     *p, *end, *last, *start;
     mst_err_t   err;
     ngx_str_t   param;
 
     m->setup->null = 1;
 
-    p = (u_char *) m->setup->path + sizeof("null:") - 1;
+    start = (u_char *) m->setup->path + sizeof("null:") - 1;
+    p = start;
     last = p + ngx_strlen(p);
 
     while (p < last) {
@@ -230,7 +233,9 @@ ngx_http_mistral_load_null(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
             return NGX_ERROR;
         }
 
-        if (ngx_http_mistral_load_null_param(cf, m, &param) != NGX_OK) {
+        if (ngx_http_mistral_load_null_twice(cf, start, &param) != NGX_OK
+            || ngx_http_mistral_load_null_param(cf, m, &param) != NGX_OK)
+        {
             return NGX_ERROR;
         }
 
@@ -250,6 +255,35 @@ ngx_http_mistral_load_null(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
 
     if (m->tokenizer == NULL || m->template == NULL) {
         return ngx_http_mistral_load_failed(cf, m, &err);
+    }
+
+    return NGX_OK;
+}
+
+
+/* "start": the first parameter; those before "param" were looked at */
+
+static ngx_int_t
+ngx_http_mistral_load_null_twice(ngx_conf_t *cf, u_char *start,
+    ngx_str_t *param)
+{
+    size_t   len;
+    u_char  *p, *eq;
+
+    eq = ngx_strlchr(param->data, param->data + param->len, '=');
+    if (eq == NULL) {
+        return NGX_OK;
+    }
+
+    len = eq + 1 - param->data;
+
+    for (p = start; p < param->data; p = ngx_strlchr(p, param->data, ',') + 1) {
+
+        if (ngx_strncmp(p, param->data, len) == 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "duplicate parameter \"%V\" in path", param);
+            return NGX_ERROR;
+        }
     }
 
     return NGX_OK;

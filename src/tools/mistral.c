@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mst_version.h"
 #include "tools/mistral_tool.h"
 
 
@@ -55,6 +56,7 @@ mistral_help(FILE *out)
 
     (void) fputs("usage: mistral COMMAND [OPTION...]\n"
                  "       mistral COMMAND --help\n"
+                 "       mistral --version\n"
                  "\n"
                  "commands:\n", out);
 
@@ -86,6 +88,11 @@ main(int argc, char **argv)
         || strcmp(argv[1], "help") == 0)
     {
         mistral_help(stdout);
+        return MISTRAL_OK;
+    }
+
+    if (strcmp(argv[1], "--version") == 0) {
+        (void) puts("mistral " MST_VERSION);
         return MISTRAL_OK;
     }
 

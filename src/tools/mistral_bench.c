@@ -46,7 +46,7 @@ static const mistral_option_t  mistral_bench_options[] = {
 
     /* "mistral bench --engine" */
     MISTRAL_BENCH_OPTION("--engine", FLAG, engine, 0, 0),
-    MISTRAL_BENCH_OPTION("--threads", UINT, threads, 1, 1024),
+    MISTRAL_BENCH_OPTION("--threads", UINT, threads, 1, 64),
     MISTRAL_BENCH_OPTION("--isa", TEXT, isa, 0, 0),
     MISTRAL_BENCH_OPTION("--cases", TEXT, cases, 0, 0),
     MISTRAL_BENCH_OPTION("--repeat", UINT, repeat, 1, 1000)
@@ -100,7 +100,7 @@ static const char  mistral_bench_help[] =
     "                     (default decode_1,prefill_512,prefill_2048,\n"
     "                     decode_8,decode_16)\n"
     "  --repeat N         the median of N runs is shown (default 5)\n"
-    "  --threads N        (default: one per core that we may use)\n"
+    "  --threads N        1 .. 64 (default: one per core that we may use)\n"
     "  --isa NAME         avx512, avx2 or c (default: the best there is)\n"
     "  --json FILE        an object with a number for each case\n"
     "\n"

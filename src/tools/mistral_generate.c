@@ -45,7 +45,7 @@ static const mistral_option_t  mistral_generate_options[] = {
     { "--min-p", MISTRAL_REAL, &mistral_generate_conf.min_p, 0, 1 },
     { "--seed", MISTRAL_UINT, &mistral_generate_conf.seed, 0, 0x1p64 },
     { "--ignore-eos", MISTRAL_FLAG, &mistral_generate_conf.ignore_eos, 0, 0 },
-    { "--threads", MISTRAL_UINT, &mistral_generate_conf.threads, 1, 1024 },
+    { "--threads", MISTRAL_UINT, &mistral_generate_conf.threads, 1, 64 },
     { "--context", MISTRAL_UINT, &mistral_generate_conf.context,
       2, INT32_MAX },
     { "--isa", MISTRAL_TEXT, &mistral_generate_conf.isa, 0, 0 },
@@ -78,7 +78,7 @@ static const char  mistral_generate_help[] =
     "  --ignore-eos       go on when the model would end\n"
     "  --context N        room for N tokens (default: prompt and answer, at\n"
     "                     most what the model was made for)\n"
-    "  --threads N        (default: one per core that we may use)\n"
+    "  --threads N        1 .. 64 (default: one per core that we may use)\n"
     "  --isa NAME         avx512, avx2 or c (default: the best there is)\n"
     "  --json             print one object: {\"ids\": [new ids],\n"
     "                     \"logprobs\": [...], \"finish_reason\": \"stop\" or\n"
@@ -109,9 +109,15 @@ mistral_generate_check(const mistral_generate_conf_t *c)
                                 "\"mistral generate --help\"");
     }
 
-    if ((c->prompt == NULL) == (c->prompt_ids == NULL)) {
+    if (c->prompt == NULL && c->prompt_ids == NULL) {
         return mistral_complain(MISTRAL_USAGE, name, "one of --prompt and "
                                 "--prompt-ids is needed");
+    }
+
+    if (c->prompt && c->prompt_ids) {
+        return mistral_complain(MISTRAL_USAGE, name, "--prompt and "
+                                "--prompt-ids are both given, one prompt is "
+                                "answered");
     }
 
     if (c->chat && c->prompt_ids) {

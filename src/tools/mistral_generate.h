@@ -80,7 +80,7 @@ int mistral_report_text(mistral_generate_t *g, uint64_t first);
 /* the whole answer as one object */
 int mistral_report_json(mistral_generate_t *g);
 
-/* tokens per second, on stderr */
+/* tokens per second, and whether the context cut the answer, on stderr */
 void mistral_report_speed(const mistral_generate_t *g);
 
 

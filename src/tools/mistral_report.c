@@ -228,4 +228,16 @@ mistral_report_speed(const mistral_generate_t *g)
     }
 
     (void) fputc('\n', stderr);
+
+    /* without --context, only the model's own bounds an answer */
+
+    if (g->finish == MST_FINISH_LENGTH
+        && g->n_tokens < mistral_generate_conf.max_tokens)
+    {
+        (void) fprintf(stderr, "the answer was cut: it and its prompt fill "
+                       "the context of %llu tokens\n",
+                       mistral_generate_conf.context
+                       ? (unsigned long long) mistral_generate_conf.context
+                       : (unsigned long long) g->check.context);
+    }
 }

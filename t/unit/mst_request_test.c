@@ -63,7 +63,7 @@ static const mst_case_t  cases[] = {
     /* messages */
 
     { C, "{}", MISSING, "messages", "messages is missing, must be a list" },
-    { C, "{\"messages\":null}", MISSING, "messages", "is missing" },
+    { C, "{\"messages\":null}", MISSING, "messages", "is null" },
     { C, "{" P "}", MISSING, "messages", "is missing" },
     { C, "{\"messages\":[]}", RANGE, "messages", "empty list" },
     { C, "{\"messages\":{}}", TYPE, "messages", "must be a list" },
@@ -85,7 +85,7 @@ static const mst_case_t  cases[] = {
     { T, "{\"prompt\":[[1,2,3]]}", NULL, NULL, NULL },
     { T, "{\"prompt\":[0,4294967295,5.0]}", NULL, NULL, NULL },
     { T, "{}", MISSING, "prompt", "prompt is missing" },
-    { T, "{\"prompt\":null}", MISSING, "prompt", "prompt is missing" },
+    { T, "{\"prompt\":null}", MISSING, "prompt", "prompt is null" },
     { T, "{" M "}", MISSING, "prompt", "prompt is missing" },
     { T, "{\"prompt\":5}", TYPE, "prompt", "prompt is 5" },
     { T, "{\"prompt\":{}}", TYPE, "prompt", "an empty object" },
