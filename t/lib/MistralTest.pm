@@ -8,12 +8,14 @@ use warnings;
 use strict;
 
 use Cwd qw/ abs_path /;
+use File::Temp qw/ tempdir /;
 use IO::Socket::INET;
+use POSIX ();
 use Time::HiRes qw/ sleep time /;
 
 use Test::Nginx::Socket;
 
-our @EXPORT = qw/ answer fox build ready_on /;
+our @EXPORT = qw/ answer fox build certificate curl ready_on /;
 
 my $Build = abs_path($ENV{BUILD} || 'build');
 my @Stopped;
@@ -63,6 +65,36 @@ sub answer {
     $text =~ s/TIME/[0-9]{10}/g;
 
     return qr/\A$text\s*\z/;
+}
+
+
+# a certificate of our own for "localhost": $TEST_NGINX_CERT/crt and key
+
+sub certificate {
+    my $dir = tempdir(CLEANUP => 1);
+    my $said = `openssl req -x509 -newkey rsa:2048 -nodes -days 2 \\
+                -subj /CN=localhost -addext subjectAltName=DNS:localhost \\
+                -keyout $dir/key -out $dir/crt 2>&1`;
+
+    die "openssl: $said\n" if $? != 0;
+
+    $ENV{TEST_NGINX_CERT} = $dir;
+}
+
+
+# what curl prints of a POST, over a unix socket of the block
+
+sub curl {
+    my ($url, $body, @options) = @_;
+    my $socket = html_dir() . '/socket';
+
+    open my $out, '-|', 'curl', '-sS', '--max-time', 10, '--unix-socket',
+        $socket, '-H', 'Content-Type: application/json', '-d', $body,
+        '-w', "\n%{http_code} HTTP/%{http_version}", @options, $url
+        or die "curl: $!\n";
+
+    local $/;
+    return <$out> // '';
 }
 
 
@@ -155,6 +187,31 @@ sub stop_engine {
     }
 
     die "a stopped engine is still ready\n";
+}
+
+# kill -9 as soon as a request runs that has not had an answer; the request
+# is the block's own, so a child waits for it
+
+sub kill_at_work {
+    my ($model) = @_;
+    my ($pid) = get('/status') =~ /"model":"$model".*?"engine_pid":(\d+)/s
+        or die "no engine of $model\n";
+    my $child = fork // die "fork: $!\n";
+
+    return if $child;
+
+    my $end = time + 10;
+
+    while (time < $end) {
+        if (get('/status') =~ /"model":"$model",.*?"running":1,/s) {
+            kill KILL => $pid;
+            last;
+        }
+
+        sleep 0.02;
+    }
+
+    POSIX::_exit(0);
 }
 
 sub parent {
