@@ -665,3 +665,60 @@ location /v1/ {
 --- error_log eval
 qr/tokens=(9 finish=length|nil finish=nil)/
 --- skip_eval: 12: $::Other
+
+
+
+=== TEST 32: keys in a map, refused without one (conf.d/keys.conf)
+--- http_config
+map $http_authorization $key_owner { default ""; "Bearer sk-1" alice; }
+--- config
+location /v1/ {
+    if ($key_owner = "") {
+        return 401;
+    }
+    mistral_pass null;
+    add_header   X-Owner $key_owner;
+}
+--- request eval
+[("POST /v1/completions\n" . '{"prompt":"a","max_tokens":1}') x 3]
+--- more_headers eval
+["Authorization: Bearer sk-1", "Authorization: Bearer sk-2", ""]
+--- error_code eval
+[200, 401, 401]
+--- response_headers eval
+["X-Owner: alice", "! X-Owner", "! X-Owner"]
+--- response_body_like eval
+['"text":"T"', ('"type":"authentication_error".*"code":"unauthorized"') x 2]
+
+
+
+=== TEST 33: a backup gets the body of what is refused (conf.d/fallback.conf)
+--- http_config
+mistral_model busy { path null:delay=600000; max_batch 1; }
+--- config
+location = /status { mistral_status json; }
+location /v1/ {
+    mistral_pass   busy;
+    mistral_queue  0;
+    error_page     503 = @backup;
+}
+location @backup {
+    rewrite            ^/v1/(.*)$ /b/$1 break;
+    proxy_pass         http://127.0.0.1:$TEST_NGINX_SERVER_PORT;
+    proxy_buffering    off;
+    add_header         X-Answered-By backup always;
+}
+location /b/ { mistral_pass null; }
+--- init
+MistralTest::hold('/v1/completions', '{"prompt":"x"}');
+--- request eval
+["POST /v1/completions\n" . '{"prompt":"ab","echo":true,"max_tokens":2}',
+ "POST /v1/completions\n" . '{"prompt":"' . 'x' x 9000 . '","max_tokens":3}',
+ "POST /v1/completions\n" . '{"prompt":1}']
+--- error_code eval
+[200, 400, 400]
+--- response_headers eval
+["X-Answered-By: backup\nX-Mistral-Model: null", "! X-Mistral-Shed-Reason",
+ "! X-Answered-By"]
+--- response_body_like eval
+['"text":"abTh"', '9000', 'prompt is 1']
