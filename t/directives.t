@@ -60,7 +60,9 @@ for my $ok ('path null:;',
             'path null:; alias org/A-1:tag@v+x_.y ' . 'x' x 255 . ';',
             'path null:; engine_timeout 2s;',
             "path $gguf;",
-            "path $gguf; context 1024;")
+            "path $gguf; context 1024;",
+            "path $gguf; prefill_chunk 16;",
+            "path $gguf; prefill_chunk 1; max_batch 1;")
 {
     passes(model($ok), "mistral_model { $ok }");
 }
@@ -84,6 +86,9 @@ for my $t (
     [ 'path text;', "mistral_model \"m\": " ],
     [ 'path ' . 'x' x 1100 . ';', 'is longer than 1023 bytes' ],
     [ "path $gguf; context 8193;", "context 8193 is above the model's 8192" ],
+    [ "path $gguf; prefill_chunk 15;", 'prefill_chunk 15 is below max_batch 16' ],
+    [ "path $gguf; prefill_chunk 99; max_batch 100;",
+      'prefill_chunk 99 is below max_batch 100' ],
     [ "path $gguf; max_batch 1025;", 'max_batch 1025 is above 1024' ],
 
     [ 'path null:speed=1;', 'invalid parameter "speed=1" in path' ],

@@ -16,6 +16,7 @@
 
 
 #define NGX_HTTP_MISTRAL_BATCH_MAX     1024    /* but the null model's */
+#define NGX_HTTP_MISTRAL_BATCH_AUTO    16      /* the engine's */
 #define NGX_HTTP_MISTRAL_NULL_CONTEXT  32768
 #define NGX_HTTP_MISTRAL_NULL_DELAY    3600000
 #define NGX_HTTP_MISTRAL_NULL_RATE     1e9
@@ -159,6 +160,7 @@ static ngx_int_t
 ngx_http_mistral_load_gguf_open(ngx_http_mistral_model_t *m, mst_gguf_t *g,
     mst_err_t *err)
 {
+    uint32_t     batch;
     mst_check_t  check;
 
     ngx_memzero(&check, sizeof(mst_check_t));
@@ -171,6 +173,17 @@ ngx_http_mistral_load_gguf_open(ngx_http_mistral_model_t *m, mst_gguf_t *g,
         mst_err_set(err, "max_batch %u is above %d",
                     (unsigned) m->setup->max_batch,
                     NGX_HTTP_MISTRAL_BATCH_MAX);
+        return NGX_ERROR;
+    }
+
+    /* a step has a token for each running answer, or nothing could move */
+
+    batch = m->setup->max_batch ? m->setup->max_batch
+                                : NGX_HTTP_MISTRAL_BATCH_AUTO;
+
+    if (m->setup->prefill_chunk != 0 && m->setup->prefill_chunk < batch) {
+        mst_err_set(err, "prefill_chunk %u is below max_batch %u",
+                    (unsigned) m->setup->prefill_chunk, (unsigned) batch);
         return NGX_ERROR;
     }
 
