@@ -188,7 +188,7 @@ mst_sampling_top_p(const mst_field_t *f, mst_params_t *p)
 static int
 mst_sampling_integers(const mst_field_t *f, mst_request_t *r)
 {
-    int      rc, ignore_eos;
+    int      given, rc, ignore_eos;
     int64_t  top_k, seed;
 
     top_k = 0;
@@ -206,18 +206,26 @@ mst_sampling_integers(const mst_field_t *f, mst_request_t *r)
         r->params.flags |= MST_PARAMS_IGNORE_EOS;
     }
 
-    rc = mst_field_integer(f, "seed", INT64_MIN, INT64_MAX, &seed);
+    /* the losing one is checked too */
 
-    if (rc == MST_DECLINED) {
-        rc = mst_field_integer(f, "random_seed", INT64_MIN, INT64_MAX, &seed);
+    given = mst_field_integer(f, "random_seed", INT64_MIN, INT64_MAX, &seed);
+
+    if (given == MST_ERROR) {
+        return MST_ERROR;
     }
 
-    if (rc == MST_OK) {
+    rc = mst_field_integer(f, "seed", INT64_MIN, INT64_MAX, &seed);
+
+    if (rc == MST_ERROR) {
+        return MST_ERROR;
+    }
+
+    if (rc == MST_OK || given == MST_OK) {
         r->params.seed = (uint64_t) seed;
         r->has_seed = 1;
     }
 
-    return rc == MST_ERROR ? MST_ERROR : MST_OK;
+    return MST_OK;
 }
 
 

@@ -170,7 +170,7 @@ def question(r, api):
     if body.get("stream") is True and "stream" not in wrong \
             and r.random() < 0.5:
         body["stream_options"] = {"include_usage": r.random() < 0.7}
-    elif bad and r.random() < 0.1:
+    elif bad and not body.get("stream") and r.random() < 0.1:
         body["stream_options"] = r.choice([{"include_usage": True}, 1])
         wrong.add("stream_options")
 
@@ -261,9 +261,23 @@ def read_whole(r, api):
     return texts, reasons, got["usage"]
 
 
-def read_stream(r, api, body):
+def late(raw):
+    """a choice waited too long while another one was already sent: the last
+    event is the error, and there is no [DONE]"""
+    check(raw.endswith("\n\n"), "the end of an event", raw[-200:])
+    last = raw[:-2].split("\n\n")[-1]
+    check(last.startswith("data: {"), "the last event", last)
+    error = json.loads(last[6:]).get("error") or {}
+    check(error.get("code") == "deadline", "the last event", last)
+    check("[DONE]" not in raw, "no [DONE] after an error")
+
+
+def read_stream(r, api, body, n):
     check(r.headers["content-type"] == "text/event-stream", "content type")
     raw = r.body().decode()
+    if not r.complete and r.headers["x-mistral-model"] == "slow" and n > 1:
+        late(raw)
+        return None
     check(r.complete, "the last chunk of a stream")
     check(raw.endswith("\n\n"), "the end of an event", raw[-200:])
     parts = raw[:-2].split("\n\n")
@@ -410,7 +424,13 @@ class Client(threading.Thread):
         check(r.headers["x-mistral-model"] == ("slow" if "/slow" in path
                                                else "null"), "model")
         if body.get("stream"):
-            got = read_stream(r, api, body)
+            n = (body.get("n") or 1) * (len(prompts(body)) if api == "t"
+                                        else 1)
+            got = read_stream(r, api, body, n)
+            if got is None:
+                self.count("late")
+                self.close()
+                return
         else:
             got = read_whole(r, api)
         check_answer(got, body, api)
@@ -432,7 +452,12 @@ class Client(threading.Thread):
         if r.status != 200:
             check_error(r, (400, 404, 503))
         elif r.headers["content-type"] == "text/event-stream":
-            check(r.body().endswith(b"data: [DONE]\n\n"), "[DONE]")
+            raw = r.body().decode()
+            if r.complete:
+                check(raw.endswith("data: [DONE]\n\n"), "[DONE]")
+            else:
+                late(raw)
+                self.close()
         else:
             check_usage(r.json()["usage"])
 

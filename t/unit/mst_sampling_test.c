@@ -118,6 +118,8 @@ static const mst_case_t  cases[] = {
     { C, "\"seed\":1e19", TYPE, "seed", "is 1e+19" },
     { C, "\"random_seed\":5", NULL, NULL, NULL },
     { C, "\"random_seed\":true", TYPE, "random_seed", "is true" },
+    { C, "\"seed\":5,\"random_seed\":true", TYPE, "random_seed", "is true" },
+    { C, "\"random_seed\":5,\"seed\":null", NULL, NULL, NULL },
     { C, "\"ignore_eos\":true", NULL, NULL, NULL },
     { C, "\"ignore_eos\":1", TYPE, "ignore_eos", "true or false" },
 
