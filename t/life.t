@@ -266,22 +266,73 @@ SKIP: {
 $engine = engine();
 $supervisor = parent($engine);
 
-# the supervisor dies
+# the supervisor dies: its engine brings another one
 
-kill 'KILL', $supervisor;
-ok(gone($supervisor, $engine), 'without its supervisor the engine ends');
+$s = stream(150);
+$mate = stream(40);
+@all = ();
+
+for my $i (1 .. 3) {
+    $began = time;
+    $supervisor = another_supervisor($supervisor);
+    ok($supervisor, "kill -9 of the supervisor, $i: there is another one");
+    cmp_ok(time - $began, '<', 1, 'within a second');
+    push @all, $supervisor if $i < 3;
+    is(engine(), $engine, 'the engine is the same');
+    is((get('/healthz'))[0], 200, 'and ready');
+    is(answer(4), substr($text, 0, 4), 'it answers');
+}
+
+is(finish($mate), substr($text, 0, 40), 'a stream over it is complete');
+is(finish($s), substr($text, 0, 150), 'and one over all of them');
+ok($s->{buf} =~ /data: \[DONE\]/, 'with its end');
+is_deeply([ programs() ], [ sort { $a <=> $b } $engine, $supervisor ],
+          'one supervisor, one engine');
+ok(!(grep { -e "/proc/$_" } @all), 'no zombie');
+is(field($supervisor, 'NoNewPrivs'), '1', 'it can gain no privilege');
+is_deeply(foreign_fds($supervisor), [], 'and has no other descriptor');
+
+SKIP: {
+    skip 'not root', 2 if $> != 0;
+
+    my $uid = getpwnam $user;
+
+    is(field($supervisor, 'Uid'), "$uid\t$uid\t$uid\t$uid", 'its uid');
+    is((stat "/proc/$supervisor/fd")[4], 0, 'nobody of that user traces it');
+}
+
+ok(reload(), 'a reload');
+is(engine(), $engine, 'keeps the engine');
+ok(alive($supervisor), 'and the supervisor');
+no_alerts('supervisor killed');
+
+$restarts = status('restarts');
+kill 'KILL', $engine;
+ok(wait_for(sub { my $e = engine(); $e > 0 && $e != $engine && ready(0.1) }),
+   'an engine that dies under the new supervisor comes back');
+$engine = engine();
+is(parent($engine), $supervisor, 'as its child');
+is(status('restarts'), $restarts + 1, 'counted once');
+is(answer(4), substr($text, 0, 4), 'it answers');
+no_alerts('engine killed after its supervisor', qr/engine process \d+ died/);
+
+# supervisor and engine die together
+
+kill 'STOP', $supervisor;
+kill 'KILL', $engine, $supervisor;
+ok(gone($supervisor, $engine), 'engine and supervisor are killed');
 ok(wait_for(sub { (post(4))[0] == 503 }), 'requests get 503');
 ($status, $headers) = post(4);
 like($headers, qr/^Retry-After: \d+/m, 'with Retry-After');
 is((get('/healthz'))[0], 503, 'not ready');
-like(log_since(), qr/supervisor is gone/, 'the log tells');
+like(log_since(), qr/the engine and its supervisor are gone/, 'the log tells');
 
 ok(reload(), 'reload');
 ok(ready(), 'brings it back');
 isnt(engine(), $engine, 'another engine');
 is(scalar(programs()), 2, 'one supervisor, one engine');
 is(answer(30), substr($text, 0, 30), 'it answers');
-no_alerts('supervisor killed');
+no_alerts('both killed');
 
 # configurations that do not hold
 
@@ -517,6 +568,24 @@ for my $mode ([ 'TERM', '' ], [ 'KILL', '' ], [ 'QUIT', 'daemon off;' ],
     ok(gone(@all), "nothing is left after $sig");
 }
 
+# what a killed supervisor was replaced by ends with nginx, too, even if it
+# stands still
+
+for my $stop (0, 1) {
+    conf();
+    run(0);
+    ok(ready(), 'start');
+    $supervisor = another_supervisor(parent($engine = engine()));
+    ok($supervisor, 'kill -9 of the supervisor: there is another one');
+    kill 'STOP', $supervisor if $stop;
+    @all = ($engine, master(), children());
+    is(nginx('-s', 'quit'), 0, 'quit');
+    ok(gone(@all), 'nginx and engine leave');
+    kill 'CONT', $supervisor;
+    ok(gone($supervisor), 'the new supervisor, too');
+    is_deeply([ programs() ], [], 'nothing is left');
+}
+
 # a master killed while its workers still have the engine, then a reload
 # without a master: it must not crash
 
@@ -658,6 +727,20 @@ sub programs {
 
 
 sub engine { return status('engine_pid') }
+
+# kill -9 of this one; the log tells of the next
+
+sub another_supervisor {
+    my ($old) = @_;
+    my $new;
+
+    kill 'KILL', $old;
+    wait_for(sub { ($new) = log_since()
+                            =~ /supervisor (\d+): supervisor $old died, /;
+                   $new && alive($new) });
+
+    return $new // 0;
+}
 
 sub master {
     my ($pid) = slurp("$prefix/nginx.pid") =~ /(\d+)/;

@@ -32,7 +32,8 @@ struct ngx_http_mistral_engine_s {
     mst_map_t    map;
     int          memfd;
     int          life_w;                       /* closed everywhere = end */
-    int          alive_r;                      /* EOF = supervisor is gone */
+    int          alive_r;                      /* EOF = supervisor and
+                                                  engine are gone */
     int          log_r;                        /* workers read */
     int          log_w;                        /* for a new supervisor */
     int          wake;                         /* eventfd of the engine */

@@ -4,9 +4,9 @@
  * loop, and what a request may expect of an engine now.
  *
  * Three descriptors are watched: the eventfd of our slot (records, or a new
- * life of the engine), the alive pipe (end of file: no supervisor) and the
- * log pipe.  None of them keeps a worker from leaving: read->channel marks
- * them as nobody's connection.
+ * life of the engine), the alive pipe (end of file: neither engine nor
+ * supervisor) and the log pipe.  None of them keeps a worker from leaving:
+ * read->channel marks them as nobody's connection.
  */
 
 #include "gateway/ngx_http_mistral.h"
@@ -543,8 +543,9 @@ ngx_http_mistral_link_alive_handler(ngx_event_t *ev)
     ngx_http_mistral_link_unwatch(c);
 
     ngx_log_error(NGX_LOG_ERR, ev->log, 0,
-                  "mistral model \"%V\": the supervisor is gone, there is no "
-                  "engine until a reload", &link->engine->name);
+                  "mistral model \"%V\": the engine and its supervisor "
+                  "are gone, there is no engine until a reload",
+                  &link->engine->name);
 
     ngx_http_mistral_call_lost(link, 1);
 }

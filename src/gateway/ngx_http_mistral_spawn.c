@@ -86,8 +86,9 @@ ngx_http_mistral_probe(ngx_cycle_t *cycle, ngx_str_t *program)
 
 
 /*
- * A supervisor for this engine, the first or one after the last was killed.
- * Both pipes are new each time: old workers stay with the old ones.
+ * A supervisor for this engine, the first or one after the last was killed
+ * together with its engine, which would have replaced it.  Both pipes are new
+ * each time: old workers stay with the old ones.
  */
 
 ngx_int_t

@@ -74,14 +74,14 @@ enum {
                                       log; 0 and 1 are /dev/null */
     MST_FD_MEM = 3,                /* the segment */
     MST_FD_LIFE = 4,               /* read end; EOF = no nginx process left */
-    MST_FD_ALIVE = 5,              /* write end; EOF at the workers = the
-                                      supervisor is gone */
+    MST_FD_ALIVE = 5,              /* write end; EOF at the workers = both
+                                      supervisor and engine are gone */
     MST_FD_LOG = 6,                /* log pipe to the workers */
     MST_FD_LOGFILE = 7,            /* error_log for overflow and last words */
     MST_FD_WAKE = 8,               /* eventfd: wakes the engine */
-    MST_FD_PREV = 9,               /* a pipe that ends when the supervisor of
-                                      the engine before this one is gone: to
-                                      be waited for; else /dev/null */
+    MST_FD_PREV = 9,               /* a pipe that ends when the engine before
+                                      this one and its supervisor are gone:
+                                      to be waited for; else /dev/null */
     MST_FD_SLOT0 = 10              /* eventfd of each slot, then model files */
 };
 
@@ -179,6 +179,9 @@ typedef struct {
  * no answer to it will ever come, and its place is given back (or has been)
  * by the new engine, never by the worker.  Records of another epoch than
  * the segment's are skipped by both sides.
+ *
+ * A supervisor that dies is replaced by its engine; the next one writes its
+ * pid and nothing else, and what is in work goes on.
  *
  * A supervisor that waits for the end of the engine before (MST_FD_PREV)
  * says DRAINING until then.

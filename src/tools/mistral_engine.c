@@ -33,6 +33,8 @@ static struct {
     uint64_t  epoch;               /* of the engine that the supervisor
                                       starts, 0 = we are not it */
     uint64_t  supervisor;
+    uint64_t  adopt;               /* the engine that a new supervisor takes
+                                      over, 0 = we are not it */
 
     const char  *model;            /* without nginx */
     uint64_t     threads;
@@ -49,6 +51,7 @@ static const mistral_option_t  mistral_engine_options[] = {
     { "--epoch", MISTRAL_UINT, &mistral_engine_args.epoch, 1, UINT32_MAX },
     { "--supervisor", MISTRAL_UINT, &mistral_engine_args.supervisor, 1,
       INT32_MAX },
+    { "--adopt", MISTRAL_UINT, &mistral_engine_args.adopt, 1, INT32_MAX },
     { "--model", MISTRAL_TEXT, &mistral_engine_args.model, 0, 0 },
     { "--threads", MISTRAL_UINT, &mistral_engine_args.threads, 1, 64 },
     { "--context", MISTRAL_UINT, &mistral_engine_args.context, 1, INT32_MAX },
@@ -128,7 +131,7 @@ mistral_engine(int argc, char **argv)
 
     mistral_engine_begin();
 
-    if (mistral_engine_args.epoch == 0) {
+    if (mistral_engine_args.epoch == 0 && mistral_engine_args.adopt == 0) {
         return mistral_engine_start();
     }
 
@@ -136,6 +139,12 @@ mistral_engine(int argc, char **argv)
 
     if (mistral_engine_attach(&e, &err) != MST_OK) {
         return mistral_complain(MST_EXIT_REFUSED, argv[0], "%s", err.text);
+    }
+
+    if (mistral_engine_args.adopt != 0) {
+        _exit(mistral_engine_supervise(&e,
+                                       (pid_t) mistral_engine_args.adopt,
+                                       (pid_t) mistral_engine_args.supervisor));
     }
 
     rc = mistral_engine_serve(&e, (uint32_t) mistral_engine_args.epoch,
@@ -251,7 +260,7 @@ mistral_engine_start(void)
         _exit(MISTRAL_OK);
     }
 
-    _exit(mistral_engine_supervise(&e));
+    _exit(mistral_engine_supervise(&e, 0, 0));
 
 failed:
 

@@ -2,9 +2,9 @@
 /*
  * The parts of "mistral engine": mistral_engine.c (the command; what is done
  * as root, then never again), mistral_engine_super.c (the supervisor),
- * mistral_engine_serve.c (the engine proper), mistral_engine_load.c (what it
- * computes with), mistral_engine_log.c, mistral_engine_alone.c (in place of
- * nginx).
+ * mistral_engine_serve.c (the engine proper), mistral_engine_keep.c (its thread
+ * that replaces a dead supervisor), mistral_engine_load.c (what it computes
+ * with), mistral_engine_log.c, mistral_engine_alone.c (in place of nginx).
  *
  * How the program is started and what its descriptors are: shm/mst_shm.h.
  */
@@ -46,12 +46,21 @@ void mistral_engine_log_init(const char *role, const char *model);
 void mistral_engine_log_last_words(void);
 
 
-/* the supervisor's life; returns the exit code */
-int mistral_engine_supervise(mistral_engine_t *e);
+/* the supervisor's life; returns the exit code.  "engine", our parent, is
+   one that lives and whose supervisor "before" died; else both are 0 */
+int mistral_engine_supervise(mistral_engine_t *e, pid_t engine,
+    pid_t before);
 
 /* the engine's; returns the exit code */
 int mistral_engine_serve(mistral_engine_t *e, uint32_t epoch,
     pid_t supervisor);
+
+/* the thread that replaces the supervisor; MST_ERROR: there is none */
+int mistral_engine_keep(const mistral_engine_t *e, pid_t supervisor);
+
+/* O_PATH descriptor of the program that runs, or -1 */
+int mistral_engine_image(const mistral_engine_t *e);
+
 
 /* MST_OK; MST_ERROR with a sentence: another attempt would not help */
 int mistral_engine_load(const mistral_engine_t *e, mistral_engine_load_t *l,

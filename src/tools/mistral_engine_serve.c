@@ -1,7 +1,7 @@
 
 /*
- * The engine proper: loads, then serves the segment until nginx or its
- * supervisor is gone, or it fails.
+ * The engine proper: loads, then serves the segment until nginx is gone or it
+ * fails.  It outlives its supervisor: see mistral_engine_keep.c.
  */
 
 #include <errno.h>
@@ -37,8 +37,8 @@ mistral_engine_serve(mistral_engine_t *e, uint32_t epoch, pid_t supervisor)
     mst_shm_t             *shm;
     mistral_engine_load_t  load;
 
-    /* exec does not keep what it needs to be, and the supervisor may have
-       died meanwhile */
+    /* until there is a thread that replaces the supervisor; exec does not keep
+       what it needs to be, and the supervisor may have died meanwhile */
 
     (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
 
@@ -53,6 +53,10 @@ mistral_engine_serve(mistral_engine_t *e, uint32_t epoch, pid_t supervisor)
 
     if (mistral_serve_alone() != MST_OK) {
         return MISTRAL_FAILED;
+    }
+
+    if (mistral_engine_keep(e, supervisor) == MST_OK) {
+        (void) prctl(PR_SET_PDEATHSIG, 0);
     }
 
     shm = e->map.shm;

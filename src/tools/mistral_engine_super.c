@@ -10,7 +10,13 @@
  * within 10 s with growing pauses.  An engine whose heartbeat stands still
  * for engine_timeout is killed and is one more death.
  *
- * One thread, since PDEATHSIG of the engine means this thread's end.
+ * A supervisor that dies is replaced by its engine (mistral_engine_keep.c).
+ * The next one is that engine's child and takes it over in its work: it hears
+ * of the engine's end as its parent's, and never of the reason.  Engines that
+ * it starts are its children again.
+ *
+ * One thread, since PDEATHSIG of an engine that begins means this thread's
+ * end.
  */
 
 #include <errno.h>
@@ -49,6 +55,7 @@ typedef struct {
     int                sfd;        /* signalfd */
 
     pid_t              engine;     /* 0 = none */
+    int                adopted;    /* it is our parent, not our child */
     uint64_t           started_ns;
     uint64_t           start_ns;   /* while there is none: when to start */
     uint32_t           deaths;     /* since the last good life */
@@ -65,6 +72,9 @@ typedef struct {
 
 
 static int mistral_super_open(mistral_super_t *s);
+static void mistral_super_begin(mistral_super_t *s);
+static int mistral_super_adopt(mistral_super_t *s, pid_t engine,
+    pid_t before);
 static int mistral_super_prev(void);
 static int mistral_super_drain(mistral_super_t *s);
 static void mistral_super_down(mistral_super_t *s);
@@ -73,7 +83,9 @@ static void mistral_super_exec(mistral_super_t *s, pid_t parent);
 static int mistral_super_wait(mistral_super_t *s);
 static void mistral_super_signals(mistral_super_t *s);
 static void mistral_super_reap(mistral_super_t *s);
+static void mistral_super_ended(mistral_super_t *s, int status);
 static void mistral_super_died(mistral_super_t *s, pid_t pid, int status);
+static void mistral_super_kill(mistral_super_t *s, int signo);
 static void mistral_super_watch(mistral_super_t *s);
 static uint64_t mistral_super_pause(mistral_super_t *s, int status,
     int was_ready);
@@ -82,11 +94,12 @@ static int mistral_super_workers(mistral_super_t *s);
 static int mistral_super_masters(mistral_super_t *s);
 static int mistral_super_alive(uint32_t pid);
 static void mistral_super_stop(mistral_super_t *s);
+static int mistral_super_gone(mistral_super_t *s);
 static int mistral_super_replaced(mistral_super_t *s);
 
 
 int
-mistral_engine_supervise(mistral_engine_t *e)
+mistral_engine_supervise(mistral_engine_t *e, pid_t engine, pid_t before)
 {
     mistral_super_t  s;
 
@@ -99,24 +112,20 @@ mistral_engine_supervise(mistral_engine_t *e)
         return MISTRAL_FAILED;
     }
 
-    /* before the answer: who starts workers after it must not find an engine
-       READY that died with our predecessor */
-
-    atomic_store(&s.shm->supervisor_pid, (uint32_t) getpid());
-    mistral_super_down(&s);
-
-    if (mistral_super_prev()) {
-        atomic_store(&s.shm->state, MST_STATE_DRAINING);
-    }
-
-    (void) dprintf(MST_FD_STATUS, "ok %d\n", (int) getpid());
-    (void) dup2(MST_FD_LOG, MST_FD_STATUS);
-
     mistral_engine_log_init("supervisor", e->setup.name);
 
-    if (mistral_super_drain(&s) == MST_DONE) {
-        mistral_super_stop(&s);
-        return MISTRAL_OK;
+    if (engine != 0) {
+        if (mistral_super_adopt(&s, engine, before) != MST_OK) {
+            return MISTRAL_FAILED;
+        }
+
+    } else {
+        mistral_super_begin(&s);
+
+        if (mistral_super_drain(&s) == MST_DONE) {
+            mistral_super_stop(&s);
+            return MISTRAL_OK;
+        }
     }
 
     for ( ;; ) {
@@ -146,20 +155,13 @@ mistral_super_open(mistral_super_t *s)
     (void) sigfillset(&all);
     (void) sigprocmask(SIG_SETMASK, &all, NULL);
 
-    /* never in the engine: its end tells the workers that we are gone */
-
-    (void) fcntl(MST_FD_ALIVE, F_SETFD, FD_CLOEXEC);
     (void) fcntl(MST_FD_LOG, F_SETFL,
                  fcntl(MST_FD_LOG, F_GETFL) | O_NONBLOCK);
 
-    s->exe = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+    s->exe = mistral_engine_image(s->e);
 
     if (s->exe == -1) {
-        s->exe = open(s->e->setup.program, O_PATH | O_CLOEXEC);
-    }
-
-    if (s->exe == -1) {
-        (void) dprintf(MST_FD_STATUS, "cannot open the program itself: %s",
+        (void) dprintf(MST_FD_STATUS, "cannot open the program itself: %s\n",
                        strerror(errno));
         return MST_ERROR;
     }
@@ -167,10 +169,62 @@ mistral_super_open(mistral_super_t *s)
     s->sfd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
 
     if (s->sfd == -1) {
-        (void) dprintf(MST_FD_STATUS, "signalfd() failed: %s",
+        (void) dprintf(MST_FD_STATUS, "signalfd() failed: %s\n",
                        strerror(errno));
         return MST_ERROR;
     }
+
+    return MST_OK;
+}
+
+
+static void
+mistral_super_begin(mistral_super_t *s)
+{
+    /* before the answer: who starts workers after it must not find an engine
+       READY that died with our predecessor */
+
+    atomic_store(&s->shm->supervisor_pid, (uint32_t) getpid());
+    mistral_super_down(s);
+
+    if (mistral_super_prev()) {
+        atomic_store(&s->shm->state, MST_STATE_DRAINING);
+    }
+
+    (void) dprintf(MST_FD_STATUS, "ok %d\n", (int) getpid());
+    (void) dup2(MST_FD_LOG, MST_FD_STATUS);
+}
+
+
+static int
+mistral_super_adopt(mistral_super_t *s, pid_t engine, pid_t before)
+{
+    uint32_t  was;
+
+    /* exec made us dumpable again */
+
+    (void) prctl(PR_SET_DUMPABLE, 0);
+    (void) prctl(PR_SET_PDEATHSIG, SIGCHLD);
+
+    was = (uint32_t) before;
+
+    if (!atomic_compare_exchange_strong(&s->shm->supervisor_pid, &was,
+                                        (uint32_t) getpid()))
+    {
+        return MST_ERROR;
+    }
+
+    s->engine = engine;
+    s->adopted = 1;
+    s->started_ns = mst_time_ns();
+
+    /* a look at once: it may have died before it was our parent's death that
+       sends a signal */
+
+    s->look_ns = s->started_ns;
+
+    mst_log(&mistral_engine_log, MST_LOG_WARN, "supervisor %d died, this one "
+            "takes over engine process %d", (int) before, (int) engine);
 
     return MST_OK;
 }
@@ -407,6 +461,12 @@ mistral_super_reap(mistral_super_t *s)
     int    status;
     pid_t  pid;
 
+    /* the reason may have been a TERM, should we have got one */
+
+    if (s->adopted && mistral_super_gone(s)) {
+        mistral_super_ended(s, SIGTERM);
+    }
+
     for ( ;; ) {
         pid = waitpid(-1, &status, WNOHANG);
 
@@ -415,16 +475,28 @@ mistral_super_reap(mistral_super_t *s)
         }
 
         if (pid == s->engine) {
-            s->engine = 0;
-
-            if (mistral_super_replaced(s)) {
-                s->leave = 1;
-                continue;
-            }
-
-            mistral_super_died(s, pid, status);
+            mistral_super_ended(s, status);
         }
     }
+}
+
+
+static void
+mistral_super_ended(mistral_super_t *s, int status)
+{
+    pid_t  pid;
+
+    pid = s->engine;
+    s->engine = 0;
+
+    if (mistral_super_replaced(s)) {
+        s->leave = 1;
+
+    } else {
+        mistral_super_died(s, pid, status);
+    }
+
+    s->adopted = 0;
 }
 
 
@@ -456,6 +528,10 @@ mistral_super_died(mistral_super_t *s, pid_t pid, int status)
                 "its last heartbeat was %llu ms old (see \"engine_timeout\"): "
                 "killed, the next one starts %s", (int) pid,
                 (unsigned long long) s->hung_ms, when);
+
+    } else if (s->adopted) {
+        mst_log(&mistral_engine_log, MST_LOG_ALERT, "engine process %d died, "
+                "the next one starts %s", (int) pid, when);
 
     } else if (WIFSIGNALED(status)) {
         mst_log(&mistral_engine_log, MST_LOG_ALERT, "engine process %d exited "
@@ -489,10 +565,22 @@ mistral_super_watch(mistral_super_t *s)
         && atomic_load(&s->shm->state) == MST_STATE_READY)
     {
         s->hung_ms = age / MST_MS;
-        (void) kill(s->engine, SIGKILL);
+        mistral_super_kill(s, SIGKILL);
     }
 
     s->beat_ns = beat;
+}
+
+
+/* a child's pid is its own until we wait for it, a parent's while it is our
+   parent */
+
+static void
+mistral_super_kill(mistral_super_t *s, int signo)
+{
+    if (!s->adopted || getppid() == s->engine) {
+        (void) kill(s->engine, signo);
+    }
 }
 
 
@@ -640,15 +728,14 @@ mistral_super_stop(mistral_super_t *s)
     struct pollfd  pf;
 
     if (s->engine != 0) {
-        (void) kill(s->engine, SIGTERM);
+        mistral_super_kill(s, SIGTERM);
         until = mst_time_ns() + MISTRAL_SUPER_TERM;
 
-        while (waitpid(s->engine, NULL, WNOHANG) == 0) {
+        while (!mistral_super_gone(s)) {
 
             if (mst_time_ns() >= until) {
-                (void) kill(s->engine, SIGKILL);
-                (void) waitpid(s->engine, NULL, 0);
-                break;
+                mistral_super_kill(s, SIGKILL);
+                until = UINT64_MAX;
             }
 
             pf.fd = s->sfd;                    /* SIGCHLD, or a look soon */
@@ -662,6 +749,16 @@ mistral_super_stop(mistral_super_t *s)
         atomic_store(&s->shm->engine_pid, 0);
         atomic_store(&s->shm->supervisor_pid, 0);
     }
+}
+
+
+/* waits for a child at the same time */
+
+static int
+mistral_super_gone(mistral_super_t *s)
+{
+    return s->adopted ? getppid() != s->engine
+                      : waitpid(s->engine, NULL, WNOHANG) != 0;
 }
 
 

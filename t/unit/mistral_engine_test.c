@@ -6,6 +6,8 @@
 
 #include "master.h"
 
+#include <sys/resource.h>
+
 
 static void
 test_serve(void **state)
@@ -45,8 +47,8 @@ test_serve(void **state)
        on its command line but numbers */
 
     assert_int_equal(getsid((pid_t) super), super);
-    check_descriptors(super, 1);
-    check_descriptors(engine, 0);
+    check_descriptors(super);
+    check_descriptors(engine);
     assert_int_equal(atoi(status_line(engine, "PPid:")), super);
     assert_non_null(strstr(status_line(engine, "SigBlk:"),
                            "0000000000000000"));
@@ -182,8 +184,266 @@ test_engine_killed(void **state)
 }
 
 
+/* the tokens of a stream on from "from", to "to" or a few more */
+
+static uint32_t
+stream_on(master_t *m, worker_t *k, uint64_t id, uint32_t from, uint32_t to)
+{
+    const mst_record_t      *rec;
+    const unsigned char     *at;
+    const mst_rec_top_t     *top;
+    const mst_rec_token_t   *token;
+    const mst_rec_tokens_t  *tokens;
+
+    while (from < to) {
+        rec = worker_next(m, k, 2000);
+        assert_non_null(rec);
+        assert_int_equal(rec->id, id);
+
+        if (rec->type == MST_REC_ADMIT) {
+            continue;
+        }
+
+        assert_int_equal(rec->type, MST_REC_TOKENS);
+
+        tokens = (const mst_rec_tokens_t *) rec;
+        assert_int_equal(tokens->first, from);
+        at = (const unsigned char *) (tokens + 1);
+
+        while ((token = mst_record_next_token(tokens, &at, &top)) != NULL) {
+            assert_int_equal(token->id, TEXT[from++ % (sizeof(TEXT) - 1)]);
+        }
+    }
+
+    return from;
+}
+
+
+/* kill -9; the next one has taken over */
+
+static uint32_t
+super_kill(master_t *m)
+{
+    uint32_t  super, next;
+
+    super = m->shm->supervisor_pid;
+    assert_int_equal(kill((pid_t) super, SIGKILL), 0);
+    wait_for(1000, (next = m->shm->supervisor_pid) != super);
+    assert_int_not_equal(next, 0);
+    wait_for(1000, is_gone(super));
+
+    return next;
+}
+
+
+/* a stream goes on over kill -9 of supervisor after supervisor */
+
 static void
 test_supervisor_killed(void **state)
+{
+    int         i;
+    char        path[64];
+    uint32_t    n, engine, super, epoch;
+    master_t    m;
+    worker_t    a;
+    struct stat  st;
+    const mst_record_t  *rec;
+
+    (void) state;
+
+    master_init(&m);
+    m.shm->setup.null_rate = 200;
+    master_start(&m);
+    worker_claim(&m, &a);
+
+    engine = m.shm->engine_pid;
+    epoch = m.shm->engine_epoch;
+    super = m.shm->supervisor_pid;
+
+    worker_submit(&m, &a, 1, 200);
+    n = stream_on(&m, &a, 1, 0, 1);
+
+    for (i = 0; i < 3; i++) {
+        super = super_kill(&m);
+        n = stream_on(&m, &a, 1, n, n + 30);
+
+        assert_int_equal(m.shm->state, MST_STATE_READY);
+        assert_int_equal(m.shm->engine_pid, engine);
+        assert_int_equal(m.shm->engine_epoch, epoch);
+        assert_false(ended(m.alive_r));
+    }
+
+    assert_int_equal(stream_on(&m, &a, 1, n, 200), 200);
+    rec = worker_next(&m, &a, 2000);
+    assert_non_null(rec);
+    assert_int_equal(rec->type, MST_REC_DONE);
+    assert_int_equal(places(&m), 0);
+    assert_int_equal(m.shm->restarts, 0);
+
+    /* it has what the first one had, and no more rights */
+
+    assert_int_equal(getsid((pid_t) super), super);
+    check_descriptors(super);
+    check_descriptors(engine);
+    assert_int_equal(atoi(status_line(super, "NoNewPrivs:")), 1);
+    assert_non_null(strstr(status_line(super, "CapPrm:"),
+                           "0000000000000000"));
+
+    if (geteuid() == 0) {
+        (void) snprintf(path, sizeof(path), "/proc/%u/fd", super);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_uid, 0);        /* not dumpable */
+    }
+
+    assert_null(strstr(master_log(&m), "<1>"));
+
+    /* and does its work: the engine's death, twice */
+
+    for (i = 0; i < 2; i++) {
+        engine = m.shm->engine_pid;
+        assert_int_equal(kill((pid_t) engine, SIGKILL), 0);
+        wait_for(1000, m.shm->engine_epoch == epoch + 1 + (uint32_t) i);
+        wait_for(1000, m.shm->state == MST_STATE_READY);
+        assert_int_not_equal(m.shm->engine_pid, engine);
+        assert_int_equal(m.shm->supervisor_pid, super);
+        assert_int_equal(atoi(status_line(m.shm->engine_pid, "PPid:")),
+                         super);
+        worker_answer(&m, &a, 2, 5);
+    }
+
+    assert_non_null(strstr(master_log(&m), " died, the next one starts at "
+                                           "once"));
+    assert_non_null(strstr(m.log, "exited on signal 9"));
+    assert_int_equal(m.shm->restarts, 2);
+
+    /* once more, then nginx ends */
+
+    engine = m.shm->engine_pid;
+    super = super_kill(&m);
+    (void) close(m.life_w);
+    m.life_w = -1;
+    wait_for(1000, is_gone(engine) && is_gone(super));
+    assert_true(ended(m.alive_r));
+    assert_int_equal(m.shm->state, MST_STATE_DOWN);
+
+    master_fini(&m);
+}
+
+
+/* engine_timeout holds under the second supervisor, too */
+
+static void
+test_adopted_hangs(void **state)
+{
+    uint32_t   engine, super;
+    master_t   m;
+    worker_t   a;
+
+    (void) state;
+
+    master_init(&m);
+    m.shm->timeout_ms = 500;
+    master_start(&m);
+    worker_claim(&m, &a);
+
+    super = super_kill(&m);
+    engine = m.shm->engine_pid;
+    assert_int_equal(kill((pid_t) engine, SIGSTOP), 0);
+    wait_for(4000, is_gone(engine));
+    wait_for(1000, m.shm->engine_epoch == 2);
+    wait_for(1000, m.shm->state == MST_STATE_READY);
+    assert_int_equal(m.shm->supervisor_pid, super);
+    worker_answer(&m, &a, 1, 5);
+    assert_non_null(strstr(master_log(&m), "hung, its last heartbeat was"));
+
+    master_fini(&m);
+}
+
+
+/* no supervisor can be started: the engine serves on, and ends with nginx */
+
+static void
+test_supervisor_impossible(void **state)
+{
+    uint32_t       engine, super;
+    master_t       m;
+    worker_t       a;
+    struct rlimit  rl;
+
+    (void) state;
+
+    master_init(&m);
+    master_start(&m);
+    worker_claim(&m, &a);
+    super = m.shm->supervisor_pid;
+    engine = m.shm->engine_pid;
+
+    /* room for no file more: the program's start fails */
+
+    rl.rlim_cur = N_FDS;
+    rl.rlim_max = N_FDS;
+    assert_int_equal(prlimit((pid_t) engine, RLIMIT_NOFILE, &rl, NULL), 0);
+    assert_int_equal(kill((pid_t) super, SIGKILL), 0);
+
+    wait_for(4000, strstr(master_log(&m), "<1>engine ") != NULL);
+    assert_non_null(strstr(m.log, "in 3 attempts"));
+    assert_int_equal(m.shm->engine_pid, engine);
+    worker_answer(&m, &a, 1, 5);
+
+    (void) close(m.life_w);
+    m.life_w = -1;
+    wait_for(1000, is_gone(engine));
+    assert_true(ended(m.alive_r));
+    assert_int_equal(m.shm->supervisor_pid, super);
+
+    master_fini(&m);
+}
+
+
+/* the end of nginx finds a supervisor that stands still, or none at all */
+
+static void
+test_supervisor_useless(void **state)
+{
+    uint32_t   engine, super;
+    master_t   m;
+
+    (void) state;
+
+    master_init(&m);
+    master_start(&m);
+    super = super_kill(&m);
+    engine = m.shm->engine_pid;
+
+    assert_int_equal(kill((pid_t) super, SIGSTOP), 0);
+    (void) close(m.life_w);
+    m.life_w = -1;
+    wait_for(3000, is_gone(engine));
+    assert_int_equal(kill((pid_t) super, SIGCONT), 0);
+    wait_for(1000, is_gone(super));
+    assert_true(ended(m.alive_r));
+    master_fini(&m);
+
+    master_init(&m);
+    master_start(&m);
+    super = m.shm->supervisor_pid;
+    engine = m.shm->engine_pid;
+
+    assert_int_equal(kill((pid_t) super, SIGSTOP), 0);
+    (void) close(m.life_w);
+    m.life_w = -1;
+    assert_int_equal(kill((pid_t) super, SIGKILL), 0);
+    wait_for(1000, is_gone(engine) && is_gone(super));
+    assert_true(ended(m.alive_r));
+    assert_int_equal(m.shm->supervisor_pid, super);    /* no other one */
+    master_fini(&m);
+}
+
+
+/* both at once: the engine that could bring another supervisor is dead */
+
+static void
+test_both_killed(void **state)
 {
     master_t   m;
     worker_t   a;
@@ -199,6 +459,8 @@ test_supervisor_killed(void **state)
     super = m.shm->supervisor_pid;
     engine = m.shm->engine_pid;
 
+    assert_int_equal(kill((pid_t) super, SIGSTOP), 0);
+    assert_int_equal(kill((pid_t) engine, SIGKILL), 0);
     assert_int_equal(kill((pid_t) super, SIGKILL), 0);
     wait_for(1000, is_gone(engine) && is_gone(super));
     assert_true(ended(m.alive_r));
@@ -468,7 +730,13 @@ test_model(void **state)
 
     assert_int_equal(kill((pid_t) m.shm->engine_pid, SIGKILL), 0);
     wait_for(1000, m.shm->restarts == 1);
+
+    /* its supervisor dies while it loads */
+
+    wait_for(1000, m.shm->state == MST_STATE_LOADING);
+    (void) super_kill(&m);
     wait_for(20000, m.shm->state == MST_STATE_READY);
+    assert_int_equal(m.shm->restarts, 1);
 
     real_answer(&m, &a, 2, second);
     assert_memory_equal(first, second, sizeof(first));
@@ -596,6 +864,10 @@ main(int argc, char **argv)
         cmocka_unit_test(test_serve),
         cmocka_unit_test(test_engine_killed),
         cmocka_unit_test(test_supervisor_killed),
+        cmocka_unit_test(test_adopted_hangs),
+        cmocka_unit_test(test_supervisor_impossible),
+        cmocka_unit_test(test_supervisor_useless),
+        cmocka_unit_test(test_both_killed),
         cmocka_unit_test(test_two),
         cmocka_unit_test(test_worker_killed),
         cmocka_unit_test(test_refused),
