@@ -278,3 +278,12 @@ POST /v1/chat/completions
 {"messages":[{"role":"user","content":null}]}
 --- error_code: 400
 --- response_body_like: content is null, must be a string or a list of text parts
+
+
+
+=== TEST 21: each prompt may fill the context by itself
+--- request eval
+["POST /v1/completions\n" . '{"prompt":["abcd","' . 'x' x 3000 . '"],"max_tokens":4096}',
+ "POST /v1/completions\n" . '{"prompt":["' . 'x' x 3000 . '","abcd"],"max_tokens":4096}']
+--- response_body_like eval
+[('"prompt_tokens":3004,"completion_tokens":5188,"total_tokens":8192') x 2]

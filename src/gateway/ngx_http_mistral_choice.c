@@ -41,7 +41,7 @@ ngx_http_mistral_tokens(ngx_http_mistral_choice_t *choice,
 
     /* it samples at least one, and never more than it was asked for */
 
-    max = ngx_max(ctx->body->params.max_tokens, 1);
+    max = ngx_max(choice->max_tokens, 1);
 
     if (rec->first != choice->tokens || rec->n > max - choice->tokens) {
         ngx_log_error(NGX_LOG_ALERT, ctx->request->connection->log, 0,

@@ -47,6 +47,8 @@ struct ngx_http_mistral_choice_s {
     ngx_http_mistral_source_t   *source;
     uint32_t                     index;        /* of its first copy */
 
+    uint32_t                     max_tokens;   /* asked for: depends on what
+                                                  the prompt leaves */
     uint32_t                     tokens;       /* received */
     mst_detok_t                  detok;
     mst_stop_t                  *stop;         /* NULL: no stop strings */

@@ -287,6 +287,8 @@ ngx_http_mistral_send_one(ngx_http_mistral_ctx_t *ctx,
                               ngx_http_mistral_context(ctx->model),
                               &ctx->error);
 
+    choice->max_tokens = ctx->body->params.max_tokens;
+
     s.params = ctx->body->params;
     s.params.seed = ctx->body->has_seed ? ctx->body->params.seed : ctx->seed;
     s.params.seed += choice->index;

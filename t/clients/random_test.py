@@ -106,6 +106,10 @@ FIELDS = {
                    WRONG_COUNT),
     "max_completion_tokens": ("ct", lambda r: r.randrange(1, 200),
                               WRONG_COUNT),
+    "max_new_tokens": ("ct", lambda r: r.randrange(1, 100),
+                       WRONG_COUNT + [0]),
+    "hard_max_new_tokens": ("ct", lambda r: r.randrange(100, 200),
+                            WRONG_COUNT + [0]),
     "n": ("ct", lambda r: r.choice([1, 2, 3]), WRONG_COUNT + [0, 129]),
     "seed": ("ct", lambda r: r.randrange(-1 << 63, 1 << 63),
              ["1", 1.5, [], True]),
@@ -131,6 +135,8 @@ FIELDS = {
     "tools": ("c", lambda r: [], [[{"type": "function"}], "x"]),
     "response_format": ("ct", lambda r: {"type": "text"},
                         [{"type": "json_object"}, "text"]),
+    "add_generation_prompt": ("c", lambda r: True, WRONG_FLAG),
+    "continue_final_message": ("c", lambda r: False, WRONG_FLAG),
     "safe_prompt": ("c", lambda r: r.random() < 0.5, WRONG_FLAG),
     "nobody_knows": ("ct", word, []),
 }
@@ -214,8 +220,10 @@ def prompts(body):
 
 def answer(body, n_prompt, api):
     """what the model says: text, tokens, finish_reason"""
-    limit = body.get("max_completion_tokens") or body.get("max_tokens") \
-        or (16 if api == "t" else CONTEXT)
+    soft = body.get("max_new_tokens")
+    limits = [body.get("max_completion_tokens") or body.get("max_tokens"),
+              body.get("hard_max_new_tokens") or (soft and 1024)]
+    limit = min([n for n in limits if n] or [16 if api == "t" else CONTEXT])
     limit = min(limit, CONTEXT - n_prompt)
     least = body.get("min_tokens") or 0
     stop_ids = body.get("stop_token_ids") or []
@@ -244,7 +252,24 @@ def check_usage(usage):
     check(0 <= cached <= usage["prompt_tokens"], "cached tokens", usage)
 
 
-def read_whole(r, api):
+def check_logprobs(c, body, api):
+    """iff asked for; together they are the text of the choice"""
+    lp = c["logprobs"]
+    asked = body.get("logprobs") if api == "c" \
+        else body.get("logprobs") is not None
+    check((lp is not None) == bool(asked), "logprobs iff asked for", c)
+    if lp is None:
+        return
+    text = c["message"]["content"] if api == "c" else c["text"]
+    tokens = [t["token"] for t in lp["content"]] if api == "c" \
+        else lp["tokens"]
+    check(body.get("stop") or body.get("stop_token_ids")
+          or "".join(tokens) == text, "logprobs of the text", c)
+    check(api == "c" or len(lp["token_logprobs"]) == len(tokens)
+          == len(lp["text_offset"]), "lists of one length", c)
+
+
+def read_whole(r, api, body):
     """a whole answer: texts and reasons by index, the usage"""
     check(r.headers["content-type"] == "application/json", "content type")
     got = r.json()
@@ -257,6 +282,7 @@ def read_whole(r, api):
         texts[c["index"]] = c["message"]["content"] if api == "c" \
             else c["text"]
         reasons[c["index"]] = c["finish_reason"]
+        check_logprobs(c, body, api)
     check_usage(got["usage"])
     return texts, reasons, got["usage"]
 
@@ -405,13 +431,37 @@ class Client(threading.Thread):
             self.leave(path, body)
         elif dice < 0.15:
             self.other(base, body)
+        elif dice < 0.2:
+            self.ids(base)
         else:
             self.ask(path, body, wrong, api)
         if self.sock and r.random() < 0.05:
             self.close()
 
+    def send(self, path, body):
+        """whole, in pieces, or chunked"""
+        data = post(path, body)
+        if self.r.random() < 0.6:
+            self.sock.sendall(data)
+            return
+        head, body = data.split(b"\r\n\r\n", 1)
+        chunked = self.r.random() < 0.5
+        if chunked:
+            head = b"\r\n".join(h for h in head.split(b"\r\n")
+                                if not h.startswith(b"Content-Length")) \
+                + b"\r\nTransfer-Encoding: chunked"
+        self.sock.sendall(head + b"\r\n\r\n")
+        while body:
+            n = self.r.randrange(1, 500)
+            piece, body = body[:n], body[n:]
+            if chunked:
+                piece = b"%x\r\n%s\r\n" % (len(piece), piece)
+            self.sock.sendall(piece)
+        if chunked:
+            self.sock.sendall(b"0\r\n\r\n")
+
     def ask(self, path, body, wrong, api):
-        self.sock.sendall(post(path, body))
+        self.send(path, body)
         r = Response(self.sock)
         self.count(r.status)
         if r.status != 200:
@@ -432,7 +482,7 @@ class Client(threading.Thread):
                 self.close()
                 return
         else:
-            got = read_whole(r, api)
+            got = read_whole(r, api, body)
         check_answer(got, body, api)
 
     def broken(self, path, body):
@@ -474,6 +524,19 @@ class Client(threading.Thread):
                 pass
         self.count("left")
         self.close()
+
+    def ids(self, base):
+        """text to ids and back"""
+        text = word(self.r)
+        self.last = base, text
+        self.sock.sendall(post(base + "/tokenize", dict(prompt=text)))
+        got = Response(self.sock).json()
+        check(got["tokens"] == list(text.encode())
+              and got["count"] == len(got["tokens"]), "tokenize", got)
+        self.sock.sendall(post(base + "/detokenize",
+                               dict(tokens=got["tokens"])))
+        got = Response(self.sock).json()
+        check(got == dict(prompt=text), "detokenize", got)
 
     def other(self, base, body):
         """no such method, path, model, or media type"""
