@@ -37,7 +37,7 @@ HTTP = """
 
         location /slow/ {
             mistral_pass   slow;
-            mistral_queue  4 timeout=200ms;
+            mistral_queue  2 timeout=100ms;
         }
 
         location = /healthz { mistral_health ready; }
@@ -110,7 +110,7 @@ FIELDS = {
                        WRONG_COUNT + [0]),
     "hard_max_new_tokens": ("ct", lambda r: r.randrange(100, 200),
                             WRONG_COUNT + [0]),
-    "n": ("ct", lambda r: r.choice([1, 2, 3]), WRONG_COUNT + [0, 129]),
+    "n": ("ct", lambda r: r.choice([1, 2, 3, 3, r.randrange(1, 129)]), WRONG_COUNT + [0, 129]),
     "seed": ("ct", lambda r: r.randrange(-1 << 63, 1 << 63),
              ["1", 1.5, [], True]),
     "random_seed": ("ct", lambda r: r.randrange(1 << 32), ["1", 1.5, {}]),
@@ -195,7 +195,21 @@ def question(r, api):
                 and "n" not in wrong:
             wrong.add("best_of")
 
-    if r.random() < 0.1 and "max_tokens" in body \
+    if api == "c" and "messages" not in wrong and r.random() < 0.1:
+        last = dict(role="assistant", content=part(r))
+        body["messages"].append(last)
+        if r.random() < 0.5:
+            last["prefix"] = True
+        elif not {"continue_final_message", "add_generation_prompt"} & wrong:
+            body["continue_final_message"] = True
+            body["add_generation_prompt"] = False
+
+    if api == "t" and body.get("echo") is True and r.random() < 0.3 \
+            and not set(body) & {"max_completion_tokens"}:
+        body["max_tokens"] = 0
+        wrong.discard("max_tokens")
+
+    if r.random() < 0.1 and body.get("max_tokens") \
             and type(body["max_tokens"]) is int \
             and "max_completion_tokens" not in body \
             and "max_tokens" not in wrong:
@@ -218,8 +232,17 @@ def prompts(body):
     return prompt
 
 
+def at_once(body, api):
+    """places: equal answers are computed once"""
+    n = 1 if body.get("temperature") == 0 else body.get("n") or 1
+    return n * (len(prompts(body)) if api == "t" else 1)
+
+
 def answer(body, n_prompt, api):
     """what the model says: text, tokens, finish_reason"""
+    if body.get("max_tokens") == 0:
+        return "", 0, "length"
+
     soft = body.get("max_new_tokens")
     limits = [body.get("max_completion_tokens") or body.get("max_tokens"),
               body.get("hard_max_new_tokens") or (soft and 1024)]
@@ -260,7 +283,8 @@ def check_logprobs(c, body, api):
     check((lp is not None) == bool(asked), "logprobs iff asked for", c)
     if lp is None:
         return
-    text = c["message"]["content"] if api == "c" else c["text"]
+    text = c["message"]["content"][len(prefix(body, api)):] if api == "c" \
+        else c["text"]
     tokens = [t["token"] for t in lp["content"]] if api == "c" \
         else lp["tokens"]
     check(body.get("stop") or body.get("stop_token_ids")
@@ -337,6 +361,12 @@ def read_stream(r, api, body, n):
     return texts, reasons, usage
 
 
+def prefix(body, api):
+    """what the answer of a chat begins with"""
+    last = body["messages"][-1] if api == "c" else {}
+    return last["content"] if last.get("prefix") else ""
+
+
 def check_answer(got, body, api):
     texts, reasons, usage = got
     n = body.get("n") or 1
@@ -350,7 +380,10 @@ def check_answer(got, body, api):
     if api == "c" and not usage:
         for i in texts:
             check(reasons[i] in ("stop", "length"), "reason", reasons)
-            check(body.get("stop_token_ids") or LONG.startswith(texts[i]),
+            start = prefix(body, api)
+            check(texts[i].startswith(start), "prefix", texts[i])
+            check(body.get("stop_token_ids")
+                  or LONG.startswith(texts[i][len(start):]),
                   "text", texts[i])
         return
 
@@ -361,6 +394,7 @@ def check_answer(got, body, api):
                                      if api == "c" else size(prompt), api)
         if body.get("echo") and isinstance(prompt, str):
             text = prompt + text
+        text = prefix(body, api) + text
         if not (body.get("echo") and isinstance(prompt, list)):
             check(texts[i] == text, "text", i, texts[i], text)
         check(reasons[i] == reason, "finish_reason", i, reasons[i], reason)
@@ -422,6 +456,10 @@ class Client(threading.Thread):
         body, wrong = question(r, api)
         if base == "/slow" and not set(body) & {"max_tokens"}:
             body["max_tokens"] = r.randrange(1, 60)
+        if base == "/slow" and not {"n", "prompt", "temperature"} & wrong \
+                and at_once(body, api) > 6:
+            wrong.add("prompt" if api == "t" and len(prompts(body)) > 1
+                      else "n")
         self.last = path, body, sorted(wrong)
 
         dice = r.random()
