@@ -72,7 +72,7 @@ static const char  mistral_engine_help[] =
     "answer without nginx there is \"mistral generate\".\n"
     "\n"
     "  --model FILE       a GGUF file\n"
-    "  --threads N        (default: one per core that we may use)\n"
+    "  --threads N        1..64 (default: one per core that we may use)\n"
     "  --context N        tokens (default: what the model was made for)\n"
     "  --max-batch N      requests computed together (default 16)\n"
     "  --prefill-chunk N  tokens of a step (default 512)\n"

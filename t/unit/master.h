@@ -217,7 +217,9 @@ static inline int
 within(uint64_t *until, uint64_t ms)
 {
     if (*until == 0) {
-        *until = mst_time_ns() + ms * MST_MS;
+        /* ten times what it takes: this machine may be busy */
+
+        *until = mst_time_ns() + 10 * ms * MST_MS;
     }
 
     if (mst_time_ns() >= *until) {
