@@ -8,7 +8,7 @@
  *   mistral_bench_http.c    one answer's head and body
  *   mistral_bench_answer.c  what a body says: events, tokens, errors
  *   mistral_bench_result.c  sums, percentiles, report
- *   mistral_bench_url.c     the address
+ *   mistral_url.c     the address
  *
  * One process, one thread.
  */

@@ -42,7 +42,7 @@ struct mistral_conn_s {
 typedef struct {
     int                          epoll;
     const mistral_bench_conf_t  *conf;
-    const mistral_bench_url_t   *url;
+    const mistral_url_t   *url;
     mistral_plan_t              *plan;
     mistral_result_t            *result;
 } mistral_conns_t;                 /* what all connections share */

@@ -348,7 +348,7 @@ mistral_load_run(mistral_load_t *l, mistral_result_t *result, uint64_t limit,
 
 static int
 mistral_load_both(mistral_load_t *l, const mistral_bench_conf_t *conf,
-    const mistral_bench_url_t *url)
+    const mistral_url_t *url)
 {
     int       rc;
     uint64_t  limit;
@@ -398,7 +398,7 @@ mistral_bench_http(const mistral_bench_conf_t *given)
     mst_err_t              err;
     mistral_load_t         load;
     mistral_plan_t         plan;
-    mistral_bench_url_t    url;
+    mistral_url_t    url;
     mistral_bench_conf_t   conf;
 
     err.text[0] = '\0';
@@ -408,7 +408,9 @@ mistral_bench_http(const mistral_bench_conf_t *given)
         conf.concurrency = conf.rate > 0 ? MISTRAL_BENCH_OPEN : 1;
     }
 
-    if (mistral_bench_url_parse(&url, conf.url, &err) != MST_OK) {
+    if (mistral_url_parse(&url, conf.url, &err) != MST_OK
+        || mistral_url_api(&url, &err) != MST_OK)
+    {
         return mistral_complain(MISTRAL_USAGE, "bench", "%s", err.text);
     }
 
@@ -421,7 +423,7 @@ mistral_bench_http(const mistral_bench_conf_t *given)
     if (mistral_plan_init(&plan, &conf, &url, &err) != MST_OK) {
         rc = mistral_complain(MISTRAL_USAGE, "bench", "%s", err.text);
 
-    } else if (mistral_bench_url_resolve(&url, &err) != MST_OK
+    } else if (mistral_url_resolve(&url, &err) != MST_OK
                || mistral_load_init(&load, &conf, &err) != MST_OK)
     {
         rc = mistral_complain(MISTRAL_FAILED, "bench", "%s", err.text);

@@ -226,7 +226,7 @@ mistral_plan_single(mistral_plan_t *p, mst_err_t *err)
 
 int
 mistral_plan_init(mistral_plan_t *p, const mistral_bench_conf_t *conf,
-    const mistral_bench_url_t *url, mst_err_t *err)
+    const mistral_url_t *url, mst_err_t *err)
 {
     int     rc;
     size_t  i;

@@ -13,7 +13,7 @@
 #include "base/mst_buf.h"
 #include "base/mst_err.h"
 #include "tools/mistral_bench.h"
-#include "tools/mistral_bench_url.h"
+#include "tools/mistral_url.h"
 
 
 typedef struct {
@@ -31,7 +31,7 @@ typedef struct {
     uint64_t                     words;    /* random states, one for each */
     uint64_t                     times;    /* use */
     int                          chat;     /* else /completions */
-    const mistral_bench_url_t   *url;
+    const mistral_url_t   *url;
     const mistral_bench_conf_t  *conf;
     char                        *model;    /* as a JSON string, may be NULL */
     mst_buf_t                    body;
@@ -40,7 +40,7 @@ typedef struct {
 
 /* leaves p fit for _fini whatever it returns */
 int mistral_plan_init(mistral_plan_t *p, const mistral_bench_conf_t *conf,
-    const mistral_bench_url_t *url, mst_err_t *err);
+    const mistral_url_t *url, mst_err_t *err);
 void mistral_plan_fini(mistral_plan_t *p);
 
 /* the next request, head and body, into "out" */

@@ -267,7 +267,7 @@ mistral_result_errors(const mistral_result_t *r)
 
 static json_t *
 mistral_result_json(const mistral_result_t *r,
-    const mistral_bench_conf_t *conf, const mistral_bench_url_t *url)
+    const mistral_bench_conf_t *conf, const mistral_url_t *url)
 {
     char     address[1400];
     json_t  *o;
@@ -314,7 +314,7 @@ mistral_result_json(const mistral_result_t *r,
 
 int
 mistral_result_report(const mistral_result_t *r,
-    const mistral_bench_conf_t *conf, const mistral_bench_url_t *url)
+    const mistral_bench_conf_t *conf, const mistral_url_t *url)
 {
     int      rc;
     FILE    *f;

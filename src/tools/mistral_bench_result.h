@@ -10,7 +10,7 @@
 
 #include "base/mst_err.h"
 #include "tools/mistral_bench.h"
-#include "tools/mistral_bench_url.h"
+#include "tools/mistral_url.h"
 #include "tools/mistral_stats.h"
 
 
@@ -59,7 +59,7 @@ void mistral_result_progress(const mistral_result_t *r, uint64_t running,
 
 /* to stdout, or as JSON where --json says; MISTRAL_OK or an exit code */
 int mistral_result_report(const mistral_result_t *r,
-    const mistral_bench_conf_t *conf, const mistral_bench_url_t *url);
+    const mistral_bench_conf_t *conf, const mistral_url_t *url);
 
 
 #endif /* MISTRAL_BENCH_RESULT_H */

@@ -8,7 +8,6 @@
  */
 
 #include <errno.h>
-#include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,17 +16,11 @@
 #include <unistd.h>
 
 #include "tools/mistral_tool.h"
+#include "tools/mistral_url.h"
 
 #define MISTRAL_HEALTH_TIMEOUT  5              /* seconds */
 #define MISTRAL_HEALTH_ANSWER   65536          /* bytes that are looked at */
 #define MISTRAL_HEALTH_SHOW     300            /* bytes of a body */
-
-
-typedef struct {
-    char  host[256];
-    char  port[8];
-    char  path[1024];
-} mistral_url_t;
 
 
 static const char  mistral_health_help[] =
@@ -55,144 +48,6 @@ mistral_health_alarm(int sig)
 }
 
 
-/* len bytes that are printable and no space, into a string that has room */
-
-static int
-mistral_health_part(char *to, size_t room, const char *from, size_t len)
-{
-    size_t  i;
-
-    if (len == 0 || len >= room) {
-        return -1;
-    }
-
-    for (i = 0; i < len; i++) {
-        if (from[i] <= ' ' || from[i] > '~') {
-            return -1;
-        }
-
-        to[i] = from[i];
-    }
-
-    to[len] = '\0';
-
-    return 0;
-}
-
-
-/* "http://host", "http://host:port/path", "http://[::1]:80/"; -1: no URL
-   of this kind */
-
-static int
-mistral_health_parse(const char *s, mistral_url_t *u)
-{
-    size_t       n;
-    const char  *close;
-
-    if (strncmp(s, "http://", 7) != 0) {
-        return -1;
-    }
-
-    s += 7;
-
-    if (*s == '[') {
-        s++;
-        close = strchr(s, ']');
-
-        if (close == NULL
-            || mistral_health_part(u->host, sizeof(u->host), s,
-                                   (size_t) (close - s)))
-        {
-            return -1;
-        }
-
-        s = close + 1;
-
-    } else {
-        n = strcspn(s, ":/?#");
-
-        if (mistral_health_part(u->host, sizeof(u->host), s, n)) {
-            return -1;
-        }
-
-        s += n;
-    }
-
-    (void) strcpy(u->port, "80");
-
-    if (*s == ':') {
-        s++;
-        n = strcspn(s, "/?#");
-
-        if (n != strspn(s, "0123456789")
-            || mistral_health_part(u->port, sizeof(u->port), s, n)
-            || atoi(u->port) == 0 || atoi(u->port) > 65535)
-        {
-            return -1;
-        }
-
-        s += n;
-    }
-
-    (void) strcpy(u->path, "/");
-
-    if (*s == '\0') {
-        return 0;
-    }
-
-    return *s == '/' ? mistral_health_part(u->path, sizeof(u->path), s,
-                                           strlen(s))
-                     : -1;
-}
-
-
-static int
-mistral_health_connect(const mistral_url_t *u)
-{
-    int               fd, rc, last;
-    struct addrinfo   hints, *found, *a;
-
-    memset(&hints, 0, sizeof(hints));
-    hints.ai_socktype = SOCK_STREAM;
-
-    rc = getaddrinfo(u->host, u->port, &hints, &found);
-
-    if (rc != 0) {
-        (void) mistral_complain(0, "healthcheck", "%s: %s", u->host,
-                                gai_strerror(rc));
-        return -1;
-    }
-
-    fd = -1;
-    last = 0;
-
-    for (a = found; a; a = a->ai_next) {
-        fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC,
-                    a->ai_protocol);
-
-        if (fd != -1 && connect(fd, a->ai_addr, a->ai_addrlen) == 0) {
-            break;
-        }
-
-        last = errno;
-
-        if (fd != -1) {
-            (void) close(fd);
-            fd = -1;
-        }
-    }
-
-    freeaddrinfo(found);
-
-    if (fd == -1) {
-        (void) mistral_complain(0, "healthcheck", "%s port %s: %s", u->host,
-                                u->port, strerror(last));
-    }
-
-    return fd;
-}
-
-
 static int
 mistral_health_send(int fd, const mistral_url_t *u)
 {
@@ -203,13 +58,12 @@ mistral_health_send(int fd, const mistral_url_t *u)
 
     len = snprintf(text, sizeof(text),
                    "GET %s HTTP/1.1\r\n"
-                   "Host: %s%s%s:%s\r\n"
+                   "Host: %s:%s\r\n"
                    "User-Agent: mistral-healthcheck\r\n"
                    "Accept: */*\r\n"
                    "Connection: close\r\n"
                    "\r\n",
-                   u->path, strchr(u->host, ':') ? "[" : "", u->host,
-                   strchr(u->host, ':') ? "]" : "", u->port);
+                   u->path, u->host, u->port);
 
     for (p = text; len > 0; p += n) {
         n = send(fd, p, (size_t) len, MSG_NOSIGNAL);
@@ -315,6 +169,7 @@ int
 mistral_healthcheck(int argc, char **argv)
 {
     int            fd, rc;
+    mst_err_t      err;
     mistral_url_t  u;
 
     static char  answer[MISTRAL_HEALTH_ANSWER];
@@ -336,18 +191,19 @@ mistral_healthcheck(int argc, char **argv)
                                 "\"%s\"", argv[1]);
     }
 
-    if (mistral_health_parse(argv[1], &u)) {
-        return mistral_complain(MISTRAL_USAGE, argv[0], "\"%s\" is no URL of "
-                                "the form http://HOST[:PORT][/PATH]", argv[1]);
+    err.text[0] = '\0';
+
+    if (mistral_url_parse(&u, argv[1], &err) != MST_OK) {
+        return mistral_complain(MISTRAL_USAGE, argv[0], "%s", err.text);
     }
 
     (void) signal(SIGALRM, mistral_health_alarm);
     (void) alarm(MISTRAL_HEALTH_TIMEOUT);
 
-    fd = mistral_health_connect(&u);
+    fd = mistral_url_connect(&u, &err);
 
     if (fd == -1) {
-        return MISTRAL_FAILED;
+        return mistral_complain(MISTRAL_FAILED, argv[0], "%s", err.text);
     }
 
     if (mistral_health_send(fd, &u) || mistral_health_read(fd, answer)) {

@@ -1,6 +1,6 @@
 
 /*
- * Where "mistral bench" sends its requests: see mistral_bench_url.h.
+ * Where the commands that ask a server find it: see mistral_url.h.
  */
 
 #include <errno.h>
@@ -10,16 +10,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/mistral_bench_url.h"
+#include "tools/mistral_url.h"
 
 
-static const char  mistral_bench_url_chat[] = "/chat/completions";
+static const char  mistral_url_chat[] = "/chat/completions";
 
 
 /* n printable bytes, which may be none, into a string that has room */
 
 static int
-mistral_bench_url_copy(char *to, size_t room, const char *from, size_t n)
+mistral_url_copy(char *to, size_t room, const char *from, size_t n)
 {
     size_t  i;
 
@@ -40,45 +40,8 @@ mistral_bench_url_copy(char *to, size_t room, const char *from, size_t n)
 }
 
 
-/* what stands behind the authority: the API's whole path, or its base */
-
-static int
-mistral_bench_url_path(mistral_bench_url_t *u, const char *path)
-{
-    size_t  n;
-
-    static const char  end[] = "/completions";
-
-    n = strlen(path);
-
-    while (n && path[n - 1] == '/') {
-        n--;
-    }
-
-    if (n == 0) {
-        path = "/v1";
-        n = 3;
-    }
-
-    if (mistral_bench_url_copy(u->path, sizeof(u->path)
-                               - sizeof(mistral_bench_url_chat), path, n)
-        != MST_OK)
-    {
-        return MST_ERROR;
-    }
-
-    if (n < sizeof(end) - 1
-        || strcmp(u->path + n - (sizeof(end) - 1), end) != 0)
-    {
-        (void) strcat(u->path, mistral_bench_url_chat);
-    }
-
-    return MST_OK;
-}
-
-
 int
-mistral_bench_url_parse(mistral_bench_url_t *u, const char *text,
+mistral_url_parse(mistral_url_t *u, const char *text,
     mst_err_t *err)
 {
     size_t       host, port;
@@ -88,7 +51,8 @@ mistral_bench_url_parse(mistral_bench_url_t *u, const char *text,
     s = text;
 
     if (strncmp(s, "https://", 8) == 0) {
-        return mst_err_set(err, "\"%s\": no TLS here, http:// only", text);
+        return mst_err_set(err, "\"%s\" is no URL of the form "
+                           "http://HOST[:PORT][/PATH]: no TLS here", text);
     }
 
     if (strncmp(s, "http://", 7) != 0) {
@@ -100,7 +64,7 @@ mistral_bench_url_parse(mistral_bench_url_t *u, const char *text,
                        : strcspn(s, ":/?#");
 
     if (host == 0
-        || mistral_bench_url_copy(u->host, sizeof(u->host), s, host)
+        || mistral_url_copy(u->host, sizeof(u->host), s, host)
            != MST_OK
         || (*s == '[' && (host < 3 || s[host - 1] != ']')))
     {
@@ -115,7 +79,7 @@ mistral_bench_url_parse(mistral_bench_url_t *u, const char *text,
         port = strspn(s, "0123456789");
 
         if (port == 0
-            || mistral_bench_url_copy(u->port, sizeof(u->port), s, port)
+            || mistral_url_copy(u->port, sizeof(u->port), s, port)
                != MST_OK
             || atoi(u->port) < 1 || atoi(u->port) > 65535)
         {
@@ -125,7 +89,13 @@ mistral_bench_url_parse(mistral_bench_url_t *u, const char *text,
         s += port;
     }
 
-    if ((*s == '/' || *s == '\0') && mistral_bench_url_path(u, s) == MST_OK) {
+    if (*s == '\0') {
+        s = "/";
+    }
+
+    if (*s == '/' && mistral_url_copy(u->path, sizeof(u->path), s, strlen(s))
+                     == MST_OK)
+    {
         return MST_OK;
     }
 
@@ -136,8 +106,46 @@ failed:
 }
 
 
+/* the API's whole path, or its base */
+
 int
-mistral_bench_url_resolve(mistral_bench_url_t *u, mst_err_t *err)
+mistral_url_api(mistral_url_t *u, mst_err_t *err)
+{
+    size_t  n;
+
+    static const char  end[] = "/completions";
+
+    n = strlen(u->path);
+
+    while (n && u->path[n - 1] == '/') {
+        n--;
+    }
+
+    u->path[n] = '\0';
+
+    if (n == 0) {
+        (void) strcpy(u->path, "/v1");
+        n = 3;
+    }
+
+    if (n >= sizeof(end) - 1
+        && strcmp(u->path + n - (sizeof(end) - 1), end) == 0)
+    {
+        return MST_OK;
+    }
+
+    if (n + sizeof(mistral_url_chat) > sizeof(u->path)) {
+        return mst_err_set(err, "the path of the URL is too long");
+    }
+
+    (void) strcat(u->path, mistral_url_chat);
+
+    return MST_OK;
+}
+
+
+int
+mistral_url_connect(mistral_url_t *u, mst_err_t *err)
 {
     int               fd, rc, last;
     char              host[sizeof(u->host)];
@@ -158,31 +166,52 @@ mistral_bench_url_resolve(mistral_bench_url_t *u, mst_err_t *err)
     rc = getaddrinfo(host, u->port, &hints, &found);
 
     if (rc != 0) {
-        return mst_err_set(err, "%s: %s", u->host, gai_strerror(rc));
+        (void) mst_err_set(err, "%s: %s", u->host, gai_strerror(rc));
+        return -1;
     }
 
+    fd = -1;
     last = 0;
 
-    for (a = found; a && u->addr_len == 0; a = a->ai_next) {
+    for (a = found; a; a = a->ai_next) {
         fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
         if (fd != -1 && connect(fd, a->ai_addr, a->ai_addrlen) == 0) {
             memcpy(&u->addr, a->ai_addr, a->ai_addrlen);
             u->addr_len = a->ai_addrlen;
+            break;
         }
 
         last = errno;
 
         if (fd != -1) {
             (void) close(fd);
+            fd = -1;
         }
     }
 
     freeaddrinfo(found);
 
-    if (u->addr_len == 0) {
-        return mst_err_errno(err, last, "%s port %s", u->host, u->port);
+    if (fd == -1) {
+        (void) mst_err_errno(err, last, "%s port %s", u->host, u->port);
     }
+
+    return fd;
+}
+
+
+int
+mistral_url_resolve(mistral_url_t *u, mst_err_t *err)
+{
+    int  fd;
+
+    fd = mistral_url_connect(u, err);
+
+    if (fd == -1) {
+        return MST_ERROR;
+    }
+
+    (void) close(fd);
 
     return MST_OK;
 }

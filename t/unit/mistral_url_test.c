@@ -1,6 +1,6 @@
 
 /*
- * URLs for the bench: hosts, ports, and which path is asked.
+ * URLs: hosts, ports, and which path is asked.
  */
 
 #include <setjmp.h>
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "tools/mistral_bench_url.c"
+#include "tools/mistral_url.c"
 
 
 static void
@@ -16,7 +16,7 @@ test_good(void **state)
 {
     size_t               i;
     mst_err_t            err;
-    mistral_bench_url_t  u;
+    mistral_url_t  u;
 
     static const struct {
         const char  *text;
@@ -38,8 +38,9 @@ test_good(void **state)
 
     for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         err.text[0] = '\0';
-        assert_int_equal(mistral_bench_url_parse(&u, cases[i].text, &err),
+        assert_int_equal(mistral_url_parse(&u, cases[i].text, &err),
                          MST_OK);
+        assert_int_equal(mistral_url_api(&u, &err), MST_OK);
         assert_string_equal(u.host, cases[i].host);
         assert_string_equal(u.port, cases[i].port);
         assert_string_equal(u.path, cases[i].path);
@@ -53,7 +54,7 @@ test_bad(void **state)
     size_t               i;
     char                 text[3000];
     mst_err_t            err;
-    mistral_bench_url_t  u;
+    mistral_url_t  u;
 
     static const char *const  cases[] = {
         "", "h", "http:/h", "http://", "http://:80", "https://h", "http://h:",
@@ -66,7 +67,7 @@ test_bad(void **state)
 
     for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         err.text[0] = '\0';
-        assert_int_equal(mistral_bench_url_parse(&u, cases[i], &err),
+        assert_int_equal(mistral_url_parse(&u, cases[i], &err),
                          MST_ERROR);
         assert_true(err.text[0] != '\0');
     }
@@ -74,10 +75,10 @@ test_bad(void **state)
     (void) strcpy(text, "http://h/");
     memset(text + 9, 'a', 2000);
     text[2009] = '\0';
-    assert_int_equal(mistral_bench_url_parse(&u, text, NULL), MST_ERROR);
+    assert_int_equal(mistral_url_parse(&u, text, NULL), MST_ERROR);
 
     memset(text + 7, 'a', 2000);
-    assert_int_equal(mistral_bench_url_parse(&u, text, NULL), MST_ERROR);
+    assert_int_equal(mistral_url_parse(&u, text, NULL), MST_ERROR);
 }
 
 
