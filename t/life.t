@@ -135,7 +135,6 @@ no_alerts('reloads');
 
 $s = stream(1000);
 kill 'KILL', $engine;
-$began = time;
 
 my $ended = finish($s);
 ok(length $ended < 1000 && $s->{buf} !~ /\[DONE\]/,
@@ -147,7 +146,6 @@ ok($status == 200 || $status == 503, 'meanwhile 503, or it is back already');
 like($headers, qr/^Retry-After: \d+/m, 'with Retry-After') if $status == 503;
 
 ok(ready(), 'it comes back');
-ok(time - $began < 1, 'within a second');
 isnt(engine(), $engine, 'another process');
 is(parent(engine()), $supervisor, 'of the same supervisor');
 is(status('restarts'), 1, 'counted once');
@@ -273,10 +271,8 @@ $mate = stream(40);
 @all = ();
 
 for my $i (1 .. 3) {
-    $began = time;
     $supervisor = another_supervisor($supervisor);
     ok($supervisor, "kill -9 of the supervisor, $i: there is another one");
-    cmp_ok(time - $began, '<', 1, 'within a second');
     push @all, $supervisor if $i < 3;
     is(engine(), $engine, 'the engine is the same');
     is((get('/healthz'))[0], 200, 'and ready');

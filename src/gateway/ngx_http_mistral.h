@@ -8,6 +8,7 @@
  *   spawn.c     runs the program: probe, start
  *   link.c      a worker's side: slot, rings, wake-ups, calls in flight
  *   log.c       the engine's log lines to the error log
+ *   policy.c    the policies' table and their steps in a request
  *   request.c   content handler: checks and body
  *   prompt.c    messages or text to token ids
  *   submit.c    queue places, SUBMIT

@@ -7,7 +7,7 @@
  * can pass it on.  Workers only.
  */
 
-#include "gateway/ngx_http_mistral_request.h"
+#include "gateway/ngx_http_mistral_policy.h"
 
 
 static ngx_http_err_page_t *ngx_http_mistral_error_page(ngx_http_request_t *r,
@@ -33,8 +33,15 @@ ngx_http_mistral_refuse(ngx_http_request_t *r, const mst_api_error_t *e,
     }
 
     page = ngx_http_mistral_error_page(r, e->status);
+    ctx = ngx_http_get_module_ctx(r, ngx_http_mistral_module);
 
     /* not for an answer of somebody else with a status of its own */
+
+    if (ctx && (page == NULL || page->overwrite == -1)
+        && ngx_http_mistral_policy_headers(ctx) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
 
     if (e->status == NGX_HTTP_SERVICE_UNAVAILABLE
         && (page == NULL || page->overwrite == -1)
@@ -52,8 +59,6 @@ ngx_http_mistral_refuse(ngx_http_request_t *r, const mst_api_error_t *e,
     if (ngx_http_discard_request_body(r) != NGX_OK) {
         r->keepalive = 0;
     }
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_mistral_module);
 
     if (ctx && ctx->id.len
         && ngx_http_mistral_add_header(r, "X-Request-ID", &ctx->id) != NGX_OK)
@@ -133,6 +138,7 @@ ngx_http_mistral_fail(ngx_http_mistral_ctx_t *ctx)
         ctx->aborted = "error";
     }
 
+    ngx_http_mistral_policy_settle(ctx);
     ngx_http_mistral_release(ctx);
     ngx_http_mistral_finish(ctx, ngx_http_mistral_refuse(r, &ctx->error,
                                                          ctx->shed));

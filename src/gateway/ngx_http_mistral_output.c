@@ -13,7 +13,7 @@
  * the last chunk.  Workers only.
  */
 
-#include "gateway/ngx_http_mistral_request.h"
+#include "gateway/ngx_http_mistral_policy.h"
 
 
 #define NGX_HTTP_MISTRAL_MAX_PENDING  (1024 * 1024)    /* bytes */
@@ -33,9 +33,24 @@ static void ngx_http_mistral_write_handler(ngx_http_request_t *r);
 void
 ngx_http_mistral_advance(ngx_http_mistral_ctx_t *ctx)
 {
+    ngx_int_t  rc;
+
+    if (!ctx->error.status) {
+        rc = ngx_http_mistral_policy_progress(ctx);
+
+        if (rc != NGX_OK && rc != NGX_DECLINED) {
+            ngx_http_mistral_fail_internal(ctx);
+            return;
+        }
+    }
+
     if (ctx->error.status && !ctx->header_sent) {
         ngx_http_mistral_fail(ctx);
         return;
+    }
+
+    if (ctx->error.status || ctx->n_done == ctx->n_choices) {
+        ngx_http_mistral_policy_settle(ctx);
     }
 
     if (!ctx->body->stream) {
@@ -231,8 +246,13 @@ ngx_http_mistral_answer_headers(ngx_http_mistral_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    return ngx_http_mistral_add_header(r, "X-Mistral-Model",
-                                       &ctx->model->name);
+    if (ngx_http_mistral_add_header(r, "X-Mistral-Model", &ctx->model->name)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_mistral_policy_headers(ctx);
 }
 
 

@@ -8,7 +8,7 @@
  * is 503 before the body is read, so that a fallback costs nothing.
  */
 
-#include "gateway/ngx_http_mistral_request.h"
+#include "gateway/ngx_http_mistral_policy.h"
 
 #include <sys/random.h>
 
@@ -305,6 +305,10 @@ ngx_http_mistral_body_handler(ngx_http_request_t *r)
         rc = ngx_http_mistral_resolve(ctx);
     }
 
+    if (rc == NGX_OK) {
+        rc = ngx_http_mistral_policy_resolved(ctx);
+    }
+
     if (rc == NGX_OK
         && mst_request_check_ids(ctx->body,
                                  mst_tokenizer_info(ctx->model->tokenizer)
@@ -571,6 +575,7 @@ ngx_http_mistral_cleanup(void *data)
                                 : NGX_HTTP_CLIENT_CLOSED_REQUEST;
     }
 
+    ngx_http_mistral_policy_settle(ctx);
     ngx_http_mistral_metrics_end(ctx);
     ngx_http_mistral_release(ctx);
     ngx_http_mistral_forget_variables(r);

@@ -122,6 +122,8 @@ struct ngx_http_mistral_ctx_s {
     unsigned                     header_sent:1;
     unsigned                     last:1;       /* all of it is in "out" */
     unsigned                     closing:1;    /* the error event is */
+    unsigned                     counted:1;    /* came to the policies' step */
+    unsigned                     settled:1;    /* left it */
 };
 
 

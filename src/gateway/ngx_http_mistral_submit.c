@@ -4,7 +4,7 @@
  * and the time that it may take.  Workers only.
  */
 
-#include "gateway/ngx_http_mistral_request.h"
+#include "gateway/ngx_http_mistral_policy.h"
 
 #include "base/mst_time.h"
 
@@ -61,6 +61,10 @@ ngx_http_mistral_submit(ngx_http_mistral_ctx_t *ctx)
 
     if (rc == NGX_OK) {
         rc = ngx_http_mistral_check_state(ctx, ctx->model);
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_mistral_policy_counted(ctx);
     }
 
     if (rc == NGX_OK) {
@@ -297,6 +301,8 @@ ngx_http_mistral_send_one(ngx_http_mistral_ctx_t *ctx,
     s.n_prompt = (uint32_t) source->n_ids;
     s.n_stop = ctx->n_stop_ids;
     s.n_bias = (uint32_t) ctx->body->n_bias;
+
+    ngx_http_mistral_policy_submit(ctx, choice, &s);
 
     return ngx_http_mistral_link_submit(&choice->call, &s, source->ids,
                                         ctx->stop_ids, ctx->body->bias);

@@ -1,0 +1,119 @@
+
+/*
+ * The table of policies, in the order in which a request meets them, and the
+ * steps at which it does.  Workers only.
+ */
+
+#include "gateway/ngx_http_mistral_policy.h"
+
+
+static const ngx_http_mistral_policy_t  *ngx_http_mistral_policies[] = {
+    NULL
+};
+
+
+ngx_int_t
+ngx_http_mistral_policy_resolved(ngx_http_mistral_ctx_t *ctx)
+{
+    ngx_int_t                          rc;
+    const ngx_http_mistral_policy_t  **p;
+
+    for (p = ngx_http_mistral_policies; *p; p++) {
+        rc = (*p)->resolved ? (*p)->resolved(ctx) : NGX_OK;
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_mistral_policy_counted(ngx_http_mistral_ctx_t *ctx)
+{
+    ngx_int_t                          rc;
+    const ngx_http_mistral_policy_t  **p;
+
+    ctx->counted = 1;
+
+    for (p = ngx_http_mistral_policies; *p; p++) {
+        rc = (*p)->counted ? (*p)->counted(ctx) : NGX_OK;
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_mistral_policy_submit(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_choice_t *choice, mst_rec_submit_t *s)
+{
+    const ngx_http_mistral_policy_t  **p;
+
+    for (p = ngx_http_mistral_policies; *p; p++) {
+        if ((*p)->submit) {
+            (*p)->submit(ctx, choice, s);
+        }
+    }
+}
+
+
+ngx_int_t
+ngx_http_mistral_policy_progress(ngx_http_mistral_ctx_t *ctx)
+{
+    ngx_int_t                          rc;
+    const ngx_http_mistral_policy_t  **p;
+
+    for (p = ngx_http_mistral_policies; *p; p++) {
+        rc = (*p)->progress ? (*p)->progress(ctx) : NGX_OK;
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_mistral_policy_headers(ngx_http_mistral_ctx_t *ctx)
+{
+    ngx_int_t                          rc;
+    const ngx_http_mistral_policy_t  **p;
+
+    for (p = ngx_http_mistral_policies; *p; p++) {
+        rc = (*p)->headers ? (*p)->headers(ctx) : NGX_OK;
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_mistral_policy_settle(ngx_http_mistral_ctx_t *ctx)
+{
+    const ngx_http_mistral_policy_t  **p;
+
+    if (!ctx->counted || ctx->settled) {
+        return;
+    }
+
+    ctx->settled = 1;
+
+    for (p = ngx_http_mistral_policies; *p; p++) {
+        if ((*p)->settle) {
+            (*p)->settle(ctx);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+
+/*
+ * Policies: who may ask, how much, of which model.  Each is a module record
+ * of its own (directives, configuration, phases) in a file of its own and
+ * one line in the table of policy.c; this is how it takes part in a request
+ * without the request's files knowing it.
+ *
+ * Each hook may be NULL.  The hooks of one step run in the order of the
+ * table, and the first that does not return NGX_OK ends the step and the
+ * request: NGX_DECLINED says that ctx->error (and ctx->shed) is set,
+ * NGX_ERROR that memory is short.  Workers only.
+ */
+
+#ifndef NGX_HTTP_MISTRAL_POLICY_H
+#define NGX_HTTP_MISTRAL_POLICY_H
+
+#include "gateway/ngx_http_mistral_request.h"
+
+
+typedef struct {
+    /* the body is parsed (ctx->body) and mistral_pass has chosen ctx->model;
+       a hook may choose another one */
+    ngx_int_t  (*resolved)(ngx_http_mistral_ctx_t *ctx);
+
+    /* the prompts' ids are counted (ctx->n_ids) and fit, the choices exist;
+       nothing is reserved in the engine yet */
+    ngx_int_t  (*counted)(ngx_http_mistral_ctx_t *ctx);
+
+    /* the record that will be sent for one choice */
+    void       (*submit)(ngx_http_mistral_ctx_t *ctx,
+                         ngx_http_mistral_choice_t *choice,
+                         mst_rec_submit_t *s);
+
+    /* once a turn in which records came, before anything of it is sent */
+    ngx_int_t  (*progress)(ngx_http_mistral_ctx_t *ctx);
+
+    /* before the header of an answer or of a refusal: more headers */
+    ngx_int_t  (*headers)(ngx_http_mistral_ctx_t *ctx);
+
+    /*
+     * Once for each request that came to "counted", whatever became of it:
+     * ngx_http_mistral_usage() is as exact as it will be.  Before the last
+     * byte is passed to the filters, or when the request is closed.
+     */
+    void       (*settle)(ngx_http_mistral_ctx_t *ctx);
+} ngx_http_mistral_policy_t;
+
+
+ngx_int_t ngx_http_mistral_policy_resolved(ngx_http_mistral_ctx_t *ctx);
+ngx_int_t ngx_http_mistral_policy_counted(ngx_http_mistral_ctx_t *ctx);
+void ngx_http_mistral_policy_submit(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_choice_t *choice, mst_rec_submit_t *s);
+ngx_int_t ngx_http_mistral_policy_progress(ngx_http_mistral_ctx_t *ctx);
+ngx_int_t ngx_http_mistral_policy_headers(ngx_http_mistral_ctx_t *ctx);
+void ngx_http_mistral_policy_settle(ngx_http_mistral_ctx_t *ctx);
+
+
+#endif /* NGX_HTTP_MISTRAL_POLICY_H */
