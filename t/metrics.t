@@ -7,25 +7,14 @@
 use warnings;
 use strict;
 
-use Cwd qw/ abs_path /;
-use File::Temp qw/ tempdir /;
-use IO::Select;
-use IO::Socket::INET;
+use lib 't/lib';
+use MistralLife;
 use Test::More;
-use Time::HiRes qw/ sleep time /;
 
-my $build = abs_path($ENV{BUILD} || 'build');
-my $nginx = $ENV{TEST_NGINX_BINARY} || '/usr/sbin/nginx';
-my $prefix = tempdir(CLEANUP => 1);
-my $port = free_port();
+my $S = server();
 my %last;
 
-chmod 0755, $prefix;
-mkdir "$prefix/$_" for qw/ logs temp /;
-
-$SIG{PIPE} = 'IGNORE';
-$SIG{ALRM} = sub { BAIL_OUT('metrics.t hangs') };
-alarm 120;
+time_out(120);
 
 # all that a scrape may hold, and nothing else
 
@@ -42,8 +31,8 @@ my %type = ((map { ("mistral_$_" => 'counter') } @counters),
             (map { ("mistral_$_" => 'gauge') } @gauges),
             (map { ("mistral_$_" => 'histogram') } @histograms));
 
-conf();
-is(run_nginx(), 0, 'start');
+configure();
+is(nginx(), 0, 'start');
 ok(ready(), 'ready');
 
 my $m = scrape('nothing happened yet');
@@ -58,15 +47,15 @@ is($m->{v}{'mistral_kv_cache_blocks{model="m",state="free"}'} > 0, 1,
 
 # statuses, tokens, times
 
-is(post('/v1/completions', '{"prompt":"0123456789","max_tokens":5}'), 200,
+is(ask('/v1/completions', '{"prompt":"0123456789","max_tokens":5}'), 200,
    'an answer of 5 tokens');
-is(post('/v1/completions', '{"prompt":"x","max_tokens":3,"stream":true}'),
+is(ask('/v1/completions', '{"prompt":"x","max_tokens":3,"stream":true}'),
    200, 'a stream of 3');
-is(post('/v1/completions', '{"prompt":'), 400, 'a broken body');
-is(post('/v1/completions', '{"model":"evil\"}\n","prompt":"x"}'), 404, 'an unknown model');
-is(post('/v1/nothing', ''), 404, 'an unknown URL');
-is(post('/var/completions', '{"prompt":"x"}'), 404, 'a variable of no model');
-is(post('/small/completions', '{"prompt":"' . 'x' x 200 . '"}'), 413,
+is(ask('/v1/completions', '{"prompt":'), 400, 'a broken body');
+is(ask('/v1/completions', '{"model":"evil\"}\n","prompt":"x"}'), 404, 'an unknown model');
+is(ask('/v1/nothing', ''), 404, 'an unknown URL');
+is(ask('/var/completions', '{"prompt":"x"}'), 404, 'a variable of no model');
+is(ask('/small/completions', '{"prompt":"' . 'x' x 200 . '"}'), 413,
    "nginx's own 413");
 is((get('/v1/models'))[0], 200, 'models');
 is((get('/plain'))[0], 200, 'another location');
@@ -91,17 +80,17 @@ cmp_ok($m->{v}{'mistral_step_seconds_count{model="m"}'}, '>=', 8, 'steps');
 
 # refusals and aborts, while one request runs
 
-my $s = stream(400);
+my $s = tokens(400);
 $m = scrape('a running request');
 is($m->{v}{'mistral_scheduler_running{model="m"}'}, 1, 'runs');
 is($m->{v}{'mistral_batch_utilization_ratio{model="m"}'}, 0.5, 'of 2');
 cmp_ok($m->{v}{'mistral_kv_cache_usage_ratio{model="m"}'}, '>', 0,
        'with blocks');
 
-my $t = stream(400);
-is(post('/tight/completions', '{"prompt":"x"}'), 503, 'a full queue');
+my $t = tokens(400);
+is(ask('/tight/completions', '{"prompt":"x"}'), 503, 'a full queue');
 
-my $w = request('/v1/completions', '{"prompt":"abc","max_tokens":5}');
+my $w = request('POST /v1/completions', '{"prompt":"abc","max_tokens":5}');
 ok(wait_for(sub { value('mistral_scheduler_queue_length{model="m"}') == 1 }),
    'one waits');
 is(value('mistral_scheduler_waiting_tokens{model="m"}'), 3, 'its tokens');
@@ -143,7 +132,7 @@ is($m->{v}{'mistral_requests_total{model="m",code="499"}'}, 3,
 # a dead engine
 
 my $engine = engine();
-$s = stream(400);
+$s = tokens(400);
 kill 'KILL', $engine;
 finish($s);
 ok(wait_for(sub { my $e = engine(); $e && $e != $engine && ready(0.1) }),
@@ -160,12 +149,12 @@ is($m->{v}{'mistral_requests_total{model="m",code="503"}'}, 2,
 
 $tokens = $m->{v}{'mistral_completion_tokens_total{model="m"}'};
 $engine = engine();
-$s = stream(60);
-conf(model => 'path null:rate=200; max_batch 2; context 2048;');
-ok(reload(1), 'reload with a changed engine');
+$s = tokens(60);
+configure(model => 'path null:rate=200; max_batch 2; context 2048;');
+ok(reload_with(), 'reload with a changed engine');
 ok(wait_for(sub { my $e = engine(); $e && $e != $engine && ready(0.1) }),
    'another engine');
-is(post('/v1/completions', '{"prompt":"x","max_tokens":7}'), 200,
+is(ask('/v1/completions', '{"prompt":"x","max_tokens":7}'), 200,
    'it answers');
 finish($s);
 ok(wait_for(sub { scrape('both engines')->{v}
@@ -176,8 +165,8 @@ ok(wait_for(sub { scrape('both engines')->{v}
 is(value('mistral_engine_restarts_total{model="m"}'), 1,
    'another engine is no restart');
 
-conf();
-ok(reload(1), 'and back');
+configure();
+ok(reload_with(), 'and back');
 ok(wait_for(sub { ready(0.1) }), 'ready');
 $m = scrape('a third engine');
 is($m->{v}{'mistral_completion_tokens_total{model="m"}'}, $tokens + 67,
@@ -192,9 +181,9 @@ kill 'KILL', $super, $engine;
 ok(wait_for(sub { (get('/healthz'))[0] == 503 }), 'without an engine');
 $m = scrape('no engine');
 is($m->{v}{'mistral_engine_ready{model="m"}'}, 0, 'it is not ready');
-is(post('/v1/completions', '{"prompt":"x"}'), 503, 'requests get 503');
+is(ask('/v1/completions', '{"prompt":"x"}'), 503, 'requests get 503');
 is(shed_count('engine'), 1, 'which are counted');
-ok(reload(1), 'reload');
+ok(reload_with(), 'reload');
 ok(ready(), 'ready');
 
 # names of vLLM
@@ -211,57 +200,33 @@ my ($code, $head, $body) = get('/metrics');
 like($head, qr{^Content-Type: text/plain; version=0\.0\.4; charset=utf-8\r}m,
      'the type');
 like($head, qr/^Cache-Control: no-store/m, 'never cached');
-is(post('/metrics', '{}'), 405, 'not by POST');
+is(ask('/metrics', '{}'), 405, 'not by POST');
 
 SKIP: {
     my ($tool) = grep { -x } map { "$_/promtool" } split /:/, $ENV{PATH};
 
     skip 'no promtool', 1 if !$tool;
 
-    open my $fh, '|-', "$tool check metrics >$prefix/promtool 2>&1" or die $!;
+    open my $fh, '|-', "$tool check metrics >$S->{prefix}/promtool 2>&1" or die $!;
     print $fh $body;
-    ok(close $fh, 'promtool check metrics') or diag slurp("$prefix/promtool");
+    ok(close $fh, 'promtool check metrics') or diag slurp("$S->{prefix}/promtool");
 }
 
-unlike(slurp("$prefix/logs/error.log"), qr/\[emerg\]|exited on signal 11/,
+unlike(log_text(), qr/\[emerg\]|exited on signal 11/,
        'no crash');
 
 done_testing();
 
 
-sub conf {
+sub configure {
     my %o = (model => 'path null:rate=100; max_batch 2; context 1024;', @_);
-    my $user = (grep { defined getpwnam $_ } qw/ www-data nobody /)[0];
-    my $run_as = $> == 0 ? "user $user;" : '';
 
-    write_file("$prefix/nginx.conf", <<"END");
-load_module $build/ngx_http_mistral_module.so;
-pid               $prefix/nginx.pid;
-worker_processes  2;
-error_log         logs/error.log notice;
-$run_as
-events { worker_connections 256; }
-http {
-    access_log             off;
-    client_body_temp_path  temp;
-    proxy_temp_path        temp;
-    fastcgi_temp_path      temp;
-    uwsgi_temp_path        temp;
-    scgi_temp_path         temp;
-    mistral_model m { $o{model} alias evil; }
-    server {
-        listen 127.0.0.1:$port;
-        location = /healthz { mistral_health ready; }
-        location = /status { mistral_status json; }
-        location = /metrics { mistral_status prometheus; }
-        location = /vllm { mistral_status prometheus vllm; }
-        location = /plain { return 200 plain; }
-        location /v1/ { mistral_pass m; }
-        location /var/ { mistral_pass \$arg_m; }
-        location /tight/ { mistral_pass m; mistral_queue 0; }
-        location /small/ { mistral_pass m; client_max_body_size 100; }
-    }
-}
+    conf(model => "$o{model} alias evil;", locations => <<'END');
+location = /metrics { mistral_status prometheus; }
+location = /vllm { mistral_status prometheus vllm; }
+location /var/ { mistral_pass $arg_m; }
+location /tight/ { mistral_pass m; mistral_queue 0; }
+location /small/ { mistral_pass m; client_max_body_size 100; }
 END
 }
 
@@ -398,151 +363,21 @@ sub shed_count {
 }
 
 
-# nginx and its processes
+# until there are new workers; old ones may still have streams
 
-sub run_nginx {
-    my $out = qx{$nginx -p $prefix/ -c nginx.conf -e logs/error.log @_ 2>&1};
-
-    diag $out if $?;
-    return $?;
-}
-
-sub reload {
-    my ($slow) = @_;
+sub reload_with {
     my %old = map { $_ => 1 } workers();
 
     kill 'HUP', master();
 
-    return wait_for(sub {
-        my @new = grep { !$old{$_} } workers();
-        @new == 2 && ($slow || workers() == 2);
-    });
+    return wait_for(sub { 2 == grep { !$old{$_} } workers() });
 }
 
-sub master { (slurp("$prefix/nginx.pid") =~ /(\d+)/)[0] // 0 }
+sub ask { return (fetch("POST $_[0]", $_[1]))[0] }
 
-sub workers {
-    my $master = master();
-
-    return grep { slurp("/proc/$_/status") =~ /^PPid:\s*$master$/m
-                  && slurp("/proc/$_/cmdline") =~ /worker process\0*$/ }
-           map { /(\d+)$/ } glob '/proc/[0-9]*';
-}
-
-sub engine { ((get('/status'))[2] =~ /"engine_pid":(\d+)/)[0] // 0 }
-
-sub supervisor {
-    return (slurp('/proc/' . engine() . '/status')
-            =~ /^PPid:\s*(\d+)/m)[0] // 0;
-}
-
-sub ready {
-    my ($timeout) = @_;
-    return wait_for(sub { (get('/healthz'))[0] == 200 }, $timeout // 10);
-}
-
-
-# HTTP
-
-sub request {
-    my ($uri, $body) = @_;
-
-    my $sock = IO::Socket::INET->new(PeerAddr => "127.0.0.1:$port",
-                                     Timeout => 5) or return;
-    print $sock defined $body ? 'POST' : 'GET', " $uri HTTP/1.1\r\n",
-                "Host: t\r\nConnection: close\r\n",
-                defined $body ? "Content-Type: application/json\r\n"
-                                . 'Content-Length: ' . length($body) . "\r\n"
-                              : '', "\r\n", $body // '';
-    return $sock;
-}
-
-sub get {
-    my ($uri, $body) = @_;
-    my $sock = request($uri, $body) or return (0, '', '');
-
-    local $/;
-    my ($head, $rest) = split /\r\n\r\n/, <$sock> // '', 2;
-    my ($status) = ($head // '') =~ m{^HTTP/1\.1 (\d+)};
-
-    return ($status // 0, $head // '', $rest // '');
-}
-
-sub post { return (get(@_))[0] }
-
-sub stream {
+sub tokens {
     my ($n) = @_;
-    my $sock = request('/v1/completions', qq({"prompt":"x","max_tokens":$n,)
-                                          . '"stream":true}');
-    my $stream = { sock => $sock, buf => '' };
 
-    wait_for(sub { read_some($stream); $stream->{buf} =~ /"text":"[^"]/ })
-        or diag "no stream: $stream->{buf}";
-
-    return $stream;
-}
-
-sub read_some {
-    my ($stream) = @_;
-
-    return 1 if !IO::Select->new($stream->{sock})->can_read(0.1);
-    return sysread $stream->{sock}, $stream->{buf}, 65536,
-                   length $stream->{buf};
-}
-
-sub finish {
-    my ($stream) = @_;
-    my $end = time + 20;
-
-    while (time < $end) {
-        last if !read_some($stream);
-    }
-
-    close $stream->{sock};
-}
-
-sub wait_for {
-    my ($what, $timeout) = @_;
-    my $end = time + ($timeout // 8);
-
-    while (time < $end) {
-        return 1 if $what->();
-        sleep 0.02;
-    }
-
-    return 0;
-}
-
-sub slurp {
-    my ($path) = @_;
-
-    local $/;
-    open my $fh, '<', $path or return '';
-    return scalar(<$fh>) // '';
-}
-
-sub write_file {
-    my ($path, $text) = @_;
-
-    open my $fh, '>', $path or die "$path: $!";
-    print $fh $text;
-    close $fh;
-}
-
-sub free_port {
-    my $sock = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1')
-        or die $!;
-    return $sock->sockport;
-}
-
-END {
-    my $status = $?;
-
-    if (my $pid = master()) {
-        kill 'TERM', $pid;
-        wait_for(sub { !-e "$prefix/nginx.pid" }, 3);
-        sleep 0.2;
-    }
-
-    $? = $status;
+    return stream_of('POST /v1/completions',
+                     qq({"prompt":"x","max_tokens":$n,"stream":true}));
 }
