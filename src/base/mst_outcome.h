@@ -27,9 +27,12 @@ typedef enum {                     /* why a request did not start */
     MST_REFUSE_TOO_LONG,           /* prompt >= context */
     MST_REFUSE_KV_FULL,            /* can never get its blocks, or not now
                                       and may not wait */
-    MST_REFUSE_DEADLINE,           /* waited past its deadline */
+    MST_REFUSE_DEADLINE,           /* waited past its deadline, or cannot
+                                      have its first token in time */
     MST_REFUSE_MEMORY,
-    MST_REFUSE_DRAINING
+    MST_REFUSE_DRAINING,
+    MST_REFUSE_YIELD               /* gave way: others of a class that is not
+                                      below 0 wait */
 } mst_refuse_t;
 
 

@@ -79,3 +79,24 @@ mst_params_check(const mst_params_t *p, mst_err_t *err)
 
     return MST_OK;
 }
+
+
+int
+mst_claim_check(const mst_claim_t *c, mst_err_t *err)
+{
+    if (c->priority < MST_PRIORITY_MIN || c->priority > MST_PRIORITY_MAX) {
+        return mst_err_set(err, "priority %d is outside %d .. %d",
+                           c->priority, MST_PRIORITY_MIN, MST_PRIORITY_MAX);
+    }
+
+    if (c->fair_weight > MST_WEIGHT_MAX) {
+        return mst_err_set(err, "weight %u is over %d", c->fair_weight,
+                           MST_WEIGHT_MAX);
+    }
+
+    if (c->flags & ~(uint32_t) MST_CLAIM_PREEMPT) {
+        return mst_err_set(err, "claim with unknown flags %x", c->flags);
+    }
+
+    return MST_OK;
+}

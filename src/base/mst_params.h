@@ -1,9 +1,10 @@
 
 /*
- * How one answer is generated.  A plain struct without pointers: api/ fills
- * it from JSON, the gateway completes it, it crosses the boundary inside
- * SUBMIT, and the sampler reads it.  The engine checks it again with
- * mst_params_check(), since the bytes of a worker are not trusted.
+ * How one answer is generated, and what it may claim of the engine.  Plain
+ * structs without pointers: api/ fills the parameters from JSON, the
+ * gateway's policies fill the claim, both cross the boundary inside SUBMIT;
+ * the sampler reads the first, the scheduler the second.  The engine checks
+ * them again, since the bytes of a worker are not trusted.
  */
 
 #ifndef MST_PARAMS_H
@@ -51,11 +52,42 @@ typedef struct {
 } mst_bias_t;
 
 
+#define MST_PRIORITY_MIN      (-8)
+#define MST_PRIORITY_MAX      7
+#define MST_WEIGHT_MAX        1000
+#define MST_RESERVE_FULL      UINT32_MAX
+
+#define MST_CLAIM_PREEMPT     0x0001           /* may take the place and the
+                                                  blocks of a running answer of
+                                                  a lower class */
+
+
+/* all zero is a request without any policy */
+typedef struct {
+    uint64_t  fair_key;            /* who shares with the others of the class;
+                                      0 = all that have none */
+    uint64_t  ttft_ns;             /* CLOCK_MONOTONIC: its first token is
+                                      worth nothing later; 0 = any time */
+    uint32_t  fair_weight;         /* of the key, 1 .. MST_WEIGHT_MAX; 0 = 1 */
+    uint32_t  kv_reserve;          /* tokens of the answer whose blocks must be
+                                      free at its start and stay its own;
+                                      MST_RESERVE_FULL = max_tokens */
+    uint32_t  pace;                /* at most so many tokens in 1000 s; 0 =
+                                      without pause */
+    int32_t   priority;            /* class, higher first: MST_PRIORITY_MIN ..
+                                      _MAX; below 0 it gives way: see
+                                      engine/mst_sched.h */
+    uint32_t  flags;               /* MST_CLAIM_* */
+    uint32_t  unused;              /* 0 */
+} mst_claim_t;
+
+
 /* OpenAI's defaults: temperature 1, top_p 1, everything else off */
 void mst_params_default(mst_params_t *p);
 
 /* every field in its range (also NaN-free), else MST_ERROR with a sentence */
 int mst_params_check(const mst_params_t *p, mst_err_t *err);
+int mst_claim_check(const mst_claim_t *c, mst_err_t *err);
 
 
 #endif /* MST_PARAMS_H */

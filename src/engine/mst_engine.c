@@ -323,7 +323,9 @@ mst_engine_check(const mst_engine_t *e, const mst_submit_t *s, mst_err_t *err)
                            MST_MAX_STOP_IDS, MST_MAX_BIAS);
     }
 
-    if (mst_params_check(&s->params, err) != MST_OK) {
+    if (mst_params_check(&s->params, err) != MST_OK
+        || mst_claim_check(&s->claim, err) != MST_OK)
+    {
         return MST_ERROR;
     }
 
@@ -376,6 +378,34 @@ mst_engine_cancel(mst_engine_t *e, uint64_t tag, uint64_t now_ns)
 
     mst_sched_remove(&e->sched, q);
     mst_engine_done(e, q, MST_FINISH_CANCELLED, now_ns);
+}
+
+
+void
+mst_engine_pace(mst_engine_t *e, uint64_t tag, uint32_t pace,
+    uint64_t now_ns)
+{
+    mst_seq_t  *q;
+
+    q = mst_tag_find(&e->tags, tag);
+
+    if (q != NULL) {
+        mst_seq_set_pace(q, pace);
+        mst_sched_retime(&e->sched, q, now_ns);
+    }
+}
+
+
+void
+mst_engine_pause(mst_engine_t *e, uint64_t tag, int on, uint64_t now_ns)
+{
+    mst_seq_t  *q;
+
+    q = mst_tag_find(&e->tags, tag);
+
+    if (q != NULL) {
+        mst_sched_pause(&e->sched, q, on, now_ns);
+    }
 }
 
 
@@ -583,11 +613,12 @@ mst_engine_take(mst_engine_t *e, uint32_t i, uint64_t end_ns)
            sample, as each step computes at least one */
 
         q->n_step--;
-        q->ready_ns = sampled->ready_ns;
+        mst_seq_ready(q, sampled->ready_ns);
         mst_sched_computed(s, q);
 
     } else {
-        q->ready_ns = sampled->ready_ns;
+        mst_seq_take_turn(q, e->step.now_ns);
+        mst_seq_ready(q, sampled->ready_ns);
         mst_sched_computed(s, q);
         finish = mst_engine_token(e, q, sampled, end_ns);
     }

@@ -33,7 +33,7 @@ typedef struct {
                                           all zero = the common one */
     uint64_t             deadline_ns;  /* refuse if not started by then; 0 =
                                           none */
-    int32_t              priority;     /* lower first; 0 (more later) */
+    mst_claim_t          claim;        /* its turn, memory and speed */
     int                  no_wait;      /* refuse rather than queue */
 } mst_submit_t;
 
@@ -107,6 +107,14 @@ void mst_engine_submit(mst_engine_t *e, const mst_submit_t *s,
 
 /* DONE follows at once; an unknown tag is ignored */
 void mst_engine_cancel(mst_engine_t *e, uint64_t tag, uint64_t now_ns);
+
+/* from its next token on; an unknown tag is ignored */
+void mst_engine_pace(mst_engine_t *e, uint64_t tag, uint32_t pace,
+    uint64_t now_ns);
+
+/* out of all steps until it is let go on, and its blocks are the first to be
+   taken where there is need; an unknown tag is ignored */
+void mst_engine_pause(mst_engine_t *e, uint64_t tag, int on, uint64_t now_ns);
 
 /*
  * One step.  MST_OK: something was computed, call again; MST_AGAIN: nothing

@@ -74,12 +74,12 @@ mst_sched_reserve(mst_sched_t *s, uint32_t n)
 }
 
 
-/* the place of a priority among unsigned numbers */
+/* the place of a class among unsigned numbers, first first */
 
 static uint64_t
 mst_sched_rank(const mst_seq_t *q)
 {
-    return (uint64_t) ((int64_t) q->priority - INT32_MIN);
+    return (uint64_t) (MST_PRIORITY_MAX - q->claim.priority);
 }
 
 
@@ -272,8 +272,8 @@ mst_sched_enqueue(mst_sched_t *s, mst_seq_t *q)
     for (at = s->prefill.prev; at != &s->prefill; at = at->prev) {
         before = mst_list_data(at, mst_seq_t, queue);
 
-        if (before->priority < q->priority
-            || (before->priority == q->priority
+        if (mst_sched_rank(before) < mst_sched_rank(q)
+            || (mst_sched_rank(before) == mst_sched_rank(q)
                 && before->arrival < q->arrival))
         {
             break;
@@ -281,6 +281,37 @@ mst_sched_enqueue(mst_sched_t *s, mst_seq_t *q)
     }
 
     mst_list_insert_after(at, &q->queue);
+}
+
+
+/* into the queue where it belongs, of which it is in none */
+
+static void
+mst_sched_line_up(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
+{
+    if (q->paused) {
+        return;
+    }
+
+    if (q->ready_ns > now_ns) {
+        mst_heap_push(&s->timed, &q->timed, q->ready_ns, q->arrival);
+
+    } else if (q->state == MST_SEQ_RUNNING) {
+        mst_sched_enqueue(s, q);
+
+    } else {
+        mst_heap_push(&s->waiting, &q->waiting, mst_sched_rank(q),
+                      q->arrival);
+    }
+}
+
+
+static void
+mst_sched_step_out(mst_sched_t *s, mst_seq_t *q)
+{
+    mst_heap_remove(&s->timed, &q->timed);
+    mst_heap_remove(&s->waiting, &q->waiting);
+    mst_list_remove(&q->queue);
 }
 
 
@@ -297,13 +328,7 @@ mst_sched_wake_up(mst_sched_t *s, uint64_t now_ns)
 
         mst_heap_remove(&s->timed, node);
 
-        if (q->state == MST_SEQ_RUNNING) {
-            mst_sched_enqueue(s, q);
-
-        } else {
-            mst_heap_push(&s->waiting, &q->waiting, mst_sched_rank(q),
-                          q->arrival);
-        }
+        mst_sched_line_up(s, q, now_ns);
     }
 }
 
@@ -368,13 +393,7 @@ mst_sched_preempt(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
     s->preempted = 1;
     s->moved = 1;
 
-    if (q->ready_ns > now_ns) {
-        mst_heap_push(&s->timed, &q->timed, q->ready_ns, q->arrival);
-
-    } else {
-        mst_heap_push(&s->waiting, &q->waiting, mst_sched_rank(q),
-                      q->arrival);
-    }
+    mst_sched_line_up(s, q, now_ns);
 }
 
 
@@ -638,12 +657,25 @@ mst_sched_requeue(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
 {
     q->item = MST_SEQ_NO_ITEM;
 
-    if (q->ready_ns > now_ns) {
-        mst_heap_push(&s->timed, &q->timed, q->ready_ns, q->arrival);
-        return;
-    }
+    mst_sched_line_up(s, q, now_ns);
+}
 
-    mst_sched_enqueue(s, q);
+
+void
+mst_sched_retime(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
+{
+    mst_sched_step_out(s, q);
+    mst_sched_line_up(s, q, now_ns);
+}
+
+
+void
+mst_sched_pause(mst_sched_t *s, mst_seq_t *q, int on, uint64_t now_ns)
+{
+    q->paused = on;
+
+    mst_sched_step_out(s, q);
+    mst_sched_line_up(s, q, now_ns);
 }
 
 

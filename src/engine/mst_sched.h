@@ -8,13 +8,13 @@
  *     2. running ones that have one token to compute (decodes), each in its
  *        turn: who was in this step is last in line for the next.  One that
  *        lacks a block preempts the last running sequence: that of the
- *        highest priority number, then the latest arrival, maybe itself;
+ *        lowest class, then the latest arrival, maybe itself;
  *     3. running ones with more to compute (prefills), in order;
  *     4. waiting ones in order, while nothing was preempted in this step, as
  *        long as there is budget, a place and blocks for all of the first
  *        one's tokens.  Nobody overtakes: if the first does not fit, nobody
  *        starts.
- * "Order" is priority, lower first, then arrival.  So a long prefill never
+ * "Order" is class, higher first, then arrival.  So a long prefill never
  * keeps decodes out of a step; and where decodes alone would fill the step,
  * an eighth of it is kept for 3. and 4.
  *
@@ -103,6 +103,12 @@ void mst_sched_plan(mst_sched_t *s, uint64_t now_ns);
 /* the n_step tokens of a member are in the KV memory */
 void mst_sched_computed(mst_sched_t *s, mst_seq_t *q);
 void mst_sched_requeue(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns);
+
+/* its ready_ns has changed */
+void mst_sched_retime(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns);
+
+/* in no queue as long as it is paused */
+void mst_sched_pause(mst_sched_t *s, mst_seq_t *q, int on, uint64_t now_ns);
 
 /* when the plan can change by time alone; 0 = never */
 uint64_t mst_sched_wake(const mst_sched_t *s);

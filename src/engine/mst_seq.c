@@ -7,6 +7,7 @@
 
 #include "base/mst_err.h"
 #include "base/mst_mem.h"
+#include "base/mst_time.h"
 #include "engine/mst_seq.h"
 
 
@@ -52,7 +53,7 @@ mst_seq_create(const mst_submit_t *s, uint64_t now_ns)
 
     q->tag = s->tag;
     q->params = s->params;
-    q->priority = s->priority;
+    q->claim = s->claim;
     q->submit_ns = now_ns;
     q->deadline_ns = s->deadline_ns;
     q->no_wait = s->no_wait;
@@ -119,6 +120,66 @@ mst_seq_grow(uint32_t **array, uint32_t *size, uint32_t n)
     *size = want;
 
     return MST_OK;
+}
+
+
+void
+mst_seq_ready(mst_seq_t *q, uint64_t sampled_ns)
+{
+    q->sampled_ns = sampled_ns;
+    q->ready_ns = sampled_ns > q->paced_ns ? sampled_ns : q->paced_ns;
+}
+
+
+static void
+mst_seq_pace(mst_seq_t *q)
+{
+    q->paced_ns = 0;
+
+    if (q->claim.pace != 0 && q->turn_ns != 0) {
+        q->paced_ns = q->turn_ns + 1000 * MST_S / q->claim.pace;
+    }
+}
+
+
+/*
+ * A token went out at "now".  One that came late, since steps are no clock,
+ * is made up for by the next, and by no more than that: the mean is the
+ * pace, and no wait saves up a burst.
+ */
+
+void
+mst_seq_take_turn(mst_seq_t *q, uint64_t now_ns)
+{
+    uint64_t  each, due;
+
+    due = now_ns;
+
+    if (q->claim.pace != 0 && q->turn_ns != 0) {
+        each = 1000 * MST_S / q->claim.pace;
+        due = q->turn_ns + each;
+
+        if (due + each < now_ns) {
+            due = now_ns - each;
+
+        } else if (due > now_ns) {
+            due = now_ns;
+        }
+    }
+
+    q->turn_ns = due;
+
+    mst_seq_pace(q);
+}
+
+
+void
+mst_seq_set_pace(mst_seq_t *q, uint32_t pace)
+{
+    q->claim.pace = pace;
+
+    mst_seq_pace(q);
+    mst_seq_ready(q, q->sampled_ns);
 }
 
 

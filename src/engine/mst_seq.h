@@ -46,7 +46,7 @@ struct mst_seq_s {
     uint32_t          n_bias;
     uint32_t          n_stop;
     uint8_t           salt[MST_SALT_SIZE];
-    int32_t           priority;
+    mst_claim_t       claim;
     uint64_t          submit_ns;
     uint64_t          deadline_ns;
     int               no_wait;
@@ -64,7 +64,11 @@ struct mst_seq_s {
     mst_prefix_at_t   at;          /* behind them */
 
     mst_seq_state_t   state;
-    uint64_t          ready_ns;    /* in no step before */
+    uint64_t          ready_ns;    /* in no step before: the later of ... */
+    uint64_t          sampled_ns;  /* what the runner wants, and ... */
+    uint64_t          paced_ns;    /* what its pace does */
+    uint64_t          turn_ns;     /* when its last token was due, 0 = none */
+    int               paused;      /* in no step at all */
     uint32_t          item;        /* place in this step, MST_SEQ_NO_ITEM */
     uint32_t          n_step;      /* tokens to compute in this step */
 
@@ -98,6 +102,12 @@ void mst_seq_destroy(mst_seq_t *q);            /* q may be NULL; it holds no
 /* room for so many; MST_ERROR: memory */
 int mst_seq_reserve_tokens(mst_seq_t *q, uint32_t n);
 int mst_seq_reserve_blocks(mst_seq_t *q, uint32_t n);
+
+/* when it may be in a step again: after what the runner asks for, after a
+   token at a pace, and when the pace changes */
+void mst_seq_ready(mst_seq_t *q, uint64_t sampled_ns);
+void mst_seq_take_turn(mst_seq_t *q, uint64_t now_ns);
+void mst_seq_set_pace(mst_seq_t *q, uint32_t pace);
 
 /* what the sampler may see of it */
 void mst_seq_sample(const mst_seq_t *q, mst_sample_t *sample);

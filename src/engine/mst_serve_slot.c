@@ -22,6 +22,8 @@ static void mst_serve_slot_attach(mst_serve_t *s, uint32_t i, uint32_t pid,
 static void mst_serve_slot_drop(mst_serve_t *s, uint32_t i, uint64_t now_ns);
 static void mst_serve_slot_record(mst_serve_t *s, uint32_t i, uint32_t len,
     uint64_t now_ns);
+static void mst_serve_slot_control(mst_serve_t *s, mst_serve_call_t *call,
+    uint64_t now_ns);
 static void mst_serve_slot_break(mst_serve_t *s, uint32_t i, const char *why,
     uint64_t now_ns);
 static void mst_serve_slot_bad(mst_serve_t *s, uint32_t i, const char *why);
@@ -232,8 +234,8 @@ mst_serve_slot_record(mst_serve_t *s, uint32_t i, uint32_t len, uint64_t now_ns)
 
     err.text[0] = '\0';
 
-    if (rec->type != MST_REC_CANCEL
-        || mst_record_check(rec, len, &err) != MST_OK)
+    if (mst_record_check(rec, len, &err) != MST_OK
+        || !mst_record_to_engine(rec))
     {
         mst_serve_slot_break(s, i, err.text[0] ? err.text
                                                : "a record that is not for us",
@@ -250,7 +252,41 @@ mst_serve_slot_record(mst_serve_t *s, uint32_t i, uint32_t len, uint64_t now_ns)
     call = *mst_serve_call_find(s, i, rec->id);
 
     if (call != NULL && !call->out.ended) {
-        mst_engine_cancel(s->engine, (uintptr_t) call, now_ns);
+        mst_serve_slot_control(s, call, now_ns);
+    }
+}
+
+
+/* a checked record about a call in work */
+
+static void
+mst_serve_slot_control(mst_serve_t *s, mst_serve_call_t *call,
+    uint64_t now_ns)
+{
+    uint64_t             tag;
+    const mst_record_t  *rec;
+
+    rec = s->copy;
+    tag = (uintptr_t) call;
+
+    switch (rec->type) {
+
+    case MST_REC_CANCEL:
+        mst_engine_cancel(s->engine, tag, now_ns);
+        break;
+
+    case MST_REC_PACE:
+        mst_engine_pace(s->engine, tag, ((const mst_rec_pace_t *) rec)->pace,
+                        now_ns);
+        break;
+
+    case MST_REC_PAUSE:
+        mst_engine_pause(s->engine, tag, 1, now_ns);
+        break;
+
+    case MST_REC_RESUME:
+        mst_engine_pause(s->engine, tag, 0, now_ns);
+        break;
     }
 }
 
@@ -372,7 +408,7 @@ mst_serve_slot_accept(mst_serve_t *s, mst_serve_call_t *call, uint32_t len,
     sub.n_stop = r->n_stop;
     sub.n_bias = r->n_bias;
     sub.deadline_ns = r->deadline_ns;
-    sub.priority = r->priority;
+    sub.claim = r->claim;
     sub.no_wait = r->no_wait != 0;
 
     memcpy(sub.salt, r->salt, sizeof(sub.salt));

@@ -134,11 +134,18 @@ struct ngx_http_mistral_call_s {
     uint32_t                    place_tokens;
     ngx_queue_t                 queue;         /* calls of this engine */
     ngx_queue_t                 dirty;         /* calls with records */
+    ngx_queue_t                 control;       /* calls whose wish found the
+                                                  ring full */
     void                       *link;
+    uint32_t                    pace;          /* wished for: as in
+                                                  mst_claim_t */
     unsigned                    place:1;       /* holds a queue place that no
                                                   SUBMIT has taken over */
     unsigned                    inflight:1;
     unsigned                    queued:1;      /* in dirty */
+    unsigned                    paused:1;      /* wished for */
+    unsigned                    new_pace:1;    /* not sent yet: in control */
+    unsigned                    new_pause:1;   /* not sent yet: in control */
 };
 
 
@@ -212,6 +219,17 @@ ngx_int_t ngx_http_mistral_link_submit(ngx_http_mistral_call_t *call,
 /* CANCEL, but the call stays in flight: its records up to DONE, which has the
    exact usage, still come */
 void ngx_http_mistral_link_cancel(ngx_http_mistral_call_t *call);
+
+/*
+ * How fast a call in flight goes on: rate as mst_claim_t.pace has it (tokens
+ * in 1000 s; 0 = as fast as the engine can), on = 1: not at all.  The newest
+ * wish counts and cannot be lost; tokens that are on their way still come.  A
+ * call that is not in flight is not touched: its SUBMIT has a pace.
+ */
+void ngx_http_mistral_link_pace(ngx_http_mistral_call_t *call,
+    uint32_t rate);
+void ngx_http_mistral_link_pause(ngx_http_mistral_call_t *call,
+    ngx_uint_t on);
 
 /* idempotent: CANCEL if in flight, the place back if it holds one */
 void ngx_http_mistral_link_end(ngx_http_mistral_call_t *call);

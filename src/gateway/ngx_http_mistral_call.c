@@ -37,8 +37,14 @@ static void ngx_http_mistral_call_dirty(ngx_http_mistral_link_t *link,
     ngx_http_mistral_call_t *call);
 static void ngx_http_mistral_call_cancel(ngx_http_mistral_link_t *link,
     uint64_t id, uint32_t engine_epoch);
-static ngx_int_t ngx_http_mistral_call_send_cancel(
-    ngx_http_mistral_link_t *link, uint64_t id, uint32_t engine_epoch);
+static void ngx_http_mistral_call_control(ngx_http_mistral_call_t *call,
+    ngx_uint_t pace, ngx_uint_t pause);
+static void ngx_http_mistral_call_retry_controls(
+    ngx_http_mistral_link_t *link);
+static ngx_int_t ngx_http_mistral_call_send_controls(
+    ngx_http_mistral_link_t *link, ngx_http_mistral_call_t *call);
+static ngx_int_t ngx_http_mistral_call_send(ngx_http_mistral_link_t *link,
+    uint16_t type, uint64_t id, uint32_t engine_epoch, uint32_t pace);
 
 
 ngx_int_t
@@ -46,6 +52,7 @@ ngx_http_mistral_call_init(ngx_http_mistral_link_t *link, ngx_pool_t *pool)
 {
     ngx_queue_init(&link->calls);
     ngx_queue_init(&link->dirty);
+    ngx_queue_init(&link->controls);
 
     return ngx_array_init(&link->cancels, pool, 8,
                           sizeof(ngx_http_mistral_cancel_t));
@@ -132,6 +139,8 @@ ngx_http_mistral_link_submit(ngx_http_mistral_call_t *call,
     }
 
     call->engine_epoch = epoch;
+    call->pace = s->claim.pace;
+    call->paused = 0;
     call->place = 0;                           /* the engine's from here */
 
     submit = (mst_rec_submit_t *) rec;
@@ -162,6 +171,28 @@ ngx_http_mistral_link_submit(ngx_http_mistral_call_t *call,
     ngx_http_mistral_link_timer(link);
 
     return NGX_OK;
+}
+
+
+void
+ngx_http_mistral_link_pace(ngx_http_mistral_call_t *call, uint32_t rate)
+{
+    if (call->inflight && call->pace != rate) {
+        call->pace = rate;
+        ngx_http_mistral_call_control(call, 1, 0);
+    }
+}
+
+
+void
+ngx_http_mistral_link_pause(ngx_http_mistral_call_t *call, ngx_uint_t on)
+{
+    on = on ? 1 : 0;
+
+    if (call->inflight && call->paused != on) {
+        call->paused = on;
+        ngx_http_mistral_call_control(call, 0, 1);
+    }
 }
 
 
@@ -316,11 +347,11 @@ ngx_http_mistral_call_record(ngx_http_mistral_link_t *link,
 
     err.text[0] = '\0';
 
-    if (rec->type == MST_REC_CANCEL
-        || mst_record_check(rec, len, &err) != MST_OK)
+    if (mst_record_check(rec, len, &err) != MST_OK
+        || mst_record_to_engine(rec))
     {
         ngx_http_mistral_link_broken(link, err.text[0] ? err.text
-                                                       : "it is a CANCEL");
+                                                       : "it is a worker's");
         return NGX_ERROR;
     }
 
@@ -533,6 +564,12 @@ ngx_http_mistral_call_remove(ngx_http_mistral_link_t *link,
 
     ngx_queue_remove(&call->queue);
     call->inflight = 0;
+
+    if (call->new_pace || call->new_pause) {
+        call->new_pace = 0;
+        call->new_pause = 0;
+        ngx_queue_remove(&call->control);
+    }
 }
 
 
@@ -559,7 +596,9 @@ ngx_http_mistral_call_cancel(ngx_http_mistral_link_t *link, uint64_t id,
         return;
     }
 
-    if (ngx_http_mistral_call_send_cancel(link, id, engine_epoch) == NGX_OK) {
+    if (ngx_http_mistral_call_send(link, MST_REC_CANCEL, id, engine_epoch, 0)
+        == NGX_OK)
+    {
         return;
     }
 
@@ -573,18 +612,97 @@ ngx_http_mistral_call_cancel(ngx_http_mistral_link_t *link, uint64_t id,
 }
 
 
+/* a call with a new wish is in the list until all of it is sent */
+
+static void
+ngx_http_mistral_call_control(ngx_http_mistral_call_t *call, ngx_uint_t pace,
+    ngx_uint_t pause)
+{
+    ngx_http_mistral_link_t  *link;
+
+    link = call->link;
+
+    if (link->index == -1 || link->gone) {
+        return;
+    }
+
+    if (!call->new_pace && !call->new_pause) {
+        ngx_queue_insert_tail(&link->controls, &call->control);
+    }
+
+    call->new_pace |= pace;
+    call->new_pause |= pause;
+
+    ngx_http_mistral_call_retry_controls(link);
+}
+
+
+static void
+ngx_http_mistral_call_retry_controls(ngx_http_mistral_link_t *link)
+{
+    ngx_queue_t              *q;
+    ngx_http_mistral_call_t  *call;
+
+    while (!ngx_queue_empty(&link->controls)) {
+
+        q = ngx_queue_head(&link->controls);
+        call = ngx_queue_data(q, ngx_http_mistral_call_t, control);
+
+        if (ngx_http_mistral_call_send_controls(link, call) != NGX_OK) {
+            ngx_http_mistral_link_timer(link);
+            return;
+        }
+
+        ngx_queue_remove(q);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_mistral_call_send_controls(ngx_http_mistral_link_t *link,
+    ngx_http_mistral_call_t *call)
+{
+    if (call->new_pace) {
+        if (ngx_http_mistral_call_send(link, MST_REC_PACE, call->id,
+                                       call->engine_epoch, call->pace)
+            != NGX_OK)
+        {
+            return NGX_BUSY;
+        }
+
+        call->new_pace = 0;
+    }
+
+    if (call->new_pause) {
+        if (ngx_http_mistral_call_send(link, call->paused ? MST_REC_PAUSE
+                                                          : MST_REC_RESUME,
+                                       call->id, call->engine_epoch, 0)
+            != NGX_OK)
+        {
+            return NGX_BUSY;
+        }
+
+        call->new_pause = 0;
+    }
+
+    return NGX_OK;
+}
+
+
 void
 ngx_http_mistral_call_retry(ngx_http_mistral_link_t *link)
 {
     ngx_http_mistral_cancel_t  *cancel;
+
+    ngx_http_mistral_call_retry_controls(link);
 
     while (link->cancels.nelts) {
 
         cancel = link->cancels.elts;
         cancel += link->cancels.nelts - 1;
 
-        if (ngx_http_mistral_call_send_cancel(link, cancel->id,
-                                              cancel->engine_epoch)
+        if (ngx_http_mistral_call_send(link, MST_REC_CANCEL, cancel->id,
+                                       cancel->engine_epoch, 0)
             != NGX_OK)
         {
             return;
@@ -596,24 +714,35 @@ ngx_http_mistral_call_retry(ngx_http_mistral_link_t *link)
 
 
 static ngx_int_t
-ngx_http_mistral_call_send_cancel(ngx_http_mistral_link_t *link, uint64_t id,
-    uint32_t engine_epoch)
+ngx_http_mistral_call_send(ngx_http_mistral_link_t *link, uint16_t type,
+    uint64_t id, uint32_t engine_epoch, uint32_t pace)
 {
-    mst_record_t  *rec;
+    uint32_t         len;
+    mst_record_t    *rec;
+    mst_rec_pace_t  *p;
 
     if (engine_epoch != atomic_load(&link->engine->map.shm->engine_epoch)) {
         return NGX_OK;                         /* ended with its engine */
     }
 
-    rec = mst_ring_reserve(&link->req, sizeof(mst_record_t));
+    len = type == MST_REC_PACE ? sizeof(mst_rec_pace_t)
+                               : sizeof(mst_record_t);
+
+    rec = mst_ring_reserve(&link->req, len);
     if (rec == NULL) {
         return NGX_BUSY;
     }
 
-    rec->type = MST_REC_CANCEL;
+    rec->type = type;
     rec->id = id;
     rec->slot_epoch = link->slot_epoch;
     rec->engine_epoch = engine_epoch;
+
+    if (type == MST_REC_PACE) {
+        p = (mst_rec_pace_t *) rec;
+        p->pace = pace;
+        p->unused = 0;
+    }
 
     mst_ring_publish(&link->req, rec);
     ngx_http_mistral_link_wake(link);

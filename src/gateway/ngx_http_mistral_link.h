@@ -52,6 +52,8 @@ typedef struct {
     ngx_queue_t                   calls;       /* in flight */
     ngx_queue_t                   dirty;       /* with a pass to come */
     ngx_array_t                   cancels;     /* that found the ring full */
+    ngx_queue_t                   controls;    /* the same of PACE, PAUSE and
+                                                  RESUME: calls */
 
     ngx_connection_t             *wake;
     ngx_connection_t             *alive;

@@ -254,6 +254,13 @@ ngx_http_mistral_refused(ngx_http_mistral_choice_t *choice,
                                  "soon.");
         break;
 
+    case MST_REFUSE_YIELD:
+        ctx->shed = "queue_full";
+        (void) mst_api_error_set(e, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                 "queue_full", "", "Requests of a higher "
+                                 "class are waiting, try again soon.");
+        break;
+
     case MST_REFUSE_DEADLINE:
         ctx->shed = "deadline";
         (void) mst_api_error_set(e, NGX_HTTP_SERVICE_UNAVAILABLE, "deadline",
@@ -286,6 +293,8 @@ ngx_http_mistral_refused(ngx_http_mistral_choice_t *choice,
                   text[0] ? ", " : "", text,
                   rec->reason == MST_REFUSE_KV_FULL
                   ? ", see \"kv_cache ... size=\""
+                  : rec->reason == MST_REFUSE_YIELD
+                  ? ", see \"mistral_priority\""
                   : rec->reason == MST_REFUSE_DEADLINE
                   ? ", see \"mistral_queue ... timeout=\"" : "");
 }

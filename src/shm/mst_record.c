@@ -21,19 +21,24 @@ static int mst_record_check_refuse(const mst_record_t *rec, mst_err_t *err);
 static const struct {
     const char  *name;
     uint32_t     size;             /* of a record of fixed size, 0 = other */
-} mst_record_types[] = {
-    { "padding", 0 },
-    { "SUBMIT", 0 },
-    { "CANCEL", sizeof(mst_record_t) },
-    { "ADMIT", sizeof(mst_rec_admit_t) },
-    { "REFUSE", sizeof(mst_rec_refuse_t) },
-    { "TOKENS", 0 },
-    { "DONE", sizeof(mst_rec_done_t) }
+    int          to_engine;
+} mst_record_types[MST_REC_TYPES] = {
+    { "padding", 0, 0 },
+    { "SUBMIT", 0, 1 },
+    { "CANCEL", sizeof(mst_record_t), 1 },
+    { "ADMIT", sizeof(mst_rec_admit_t), 0 },
+    { "REFUSE", sizeof(mst_rec_refuse_t), 0 },
+    { "TOKENS", 0, 0 },
+    { "DONE", sizeof(mst_rec_done_t), 0 },
+    { "PACE", sizeof(mst_rec_pace_t), 1 },
+    { "PAUSE", sizeof(mst_record_t), 1 },
+    { "RESUME", sizeof(mst_record_t), 1 }
 };
 
 _Static_assert(sizeof(mst_rec_admit_t) % 8 == 0, "ADMIT");
 _Static_assert(sizeof(mst_rec_refuse_t) % 8 == 0, "REFUSE");
 _Static_assert(sizeof(mst_rec_done_t) % 8 == 0, "DONE");
+_Static_assert(sizeof(mst_rec_pace_t) % 8 == 0, "PACE");
 
 
 const char *
@@ -83,6 +88,9 @@ mst_record_refuse_name(uint32_t reason)
 
     case MST_REFUSE_DRAINING:
         return "draining";
+
+    case MST_REFUSE_YIELD:
+        return "yield";
     }
 
     return "unknown";
@@ -134,6 +142,7 @@ mst_record_check_submit(const mst_record_t *rec, uint32_t len,
     *bias = (const mst_bias_t *) (*stop_ids + s->n_stop);
 
     if (mst_params_check(&s->params, err) != MST_OK
+        || mst_claim_check(&s->claim, err) != MST_OK
         || mst_record_check_ids(*prompt, s->n_prompt, n_vocab, "prompt", err)
            != MST_OK
         || mst_record_check_ids(*stop_ids, s->n_stop, n_vocab, "stop", err)
@@ -196,7 +205,7 @@ mst_record_check(const mst_record_t *rec, uint32_t len, mst_err_t *err)
                            "changed", len);
     }
 
-    if (rec->type < MST_REC_CANCEL || rec->type > MST_REC_DONE) {
+    if (rec->type < MST_REC_CANCEL || rec->type >= MST_REC_TYPES) {
         return mst_err_set(err, "record type %u is unknown here", rec->type);
     }
 
@@ -228,6 +237,13 @@ mst_record_check(const mst_record_t *rec, uint32_t len, mst_err_t *err)
 }
 
 
+int
+mst_record_to_engine(const mst_record_t *rec)
+{
+    return mst_record_types[rec->type].to_engine;
+}
+
+
 static int
 mst_record_check_refuse(const mst_record_t *rec, mst_err_t *err)
 {
@@ -235,7 +251,7 @@ mst_record_check_refuse(const mst_record_t *rec, mst_err_t *err)
 
     r = (const mst_rec_refuse_t *) rec;
 
-    if (r->reason < MST_REFUSE_INVALID || r->reason > MST_REFUSE_DRAINING) {
+    if (r->reason < MST_REFUSE_INVALID || r->reason > MST_REFUSE_YIELD) {
         return mst_err_set(err, "REFUSE with unknown reason %u", r->reason);
     }
 

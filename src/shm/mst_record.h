@@ -6,8 +6,10 @@
  *
  * Of a request: SUBMIT, then from the engine either REFUSE alone, or ADMIT
  * (once), TOKENS (any number), DONE.  After CANCEL comes DONE too, or nothing
- * if the request had ended before.  Records of another slot_epoch or
- * engine_epoch than the segment's are skipped (mst_shm.h).
+ * if the request had ended before.  PACE, PAUSE and RESUME change how fast it
+ * goes on and have no answer; tokens that were on their way still come.
+ * Records of another slot_epoch or engine_epoch than the segment's are
+ * skipped (mst_shm.h), and so are those of a request that has ended.
  */
 
 #ifndef MST_RECORD_H
@@ -27,7 +29,11 @@ typedef enum {
     MST_REC_ADMIT,                 /* engine to worker */
     MST_REC_REFUSE,
     MST_REC_TOKENS,
-    MST_REC_DONE
+    MST_REC_DONE,
+    MST_REC_PACE,                  /* worker to engine */
+    MST_REC_PAUSE,                 /* worker to engine: head only */
+    MST_REC_RESUME,                /* worker to engine: head only */
+    MST_REC_TYPES
 } mst_rec_type_t;
 
 
@@ -45,10 +51,11 @@ typedef struct {
 typedef struct {
     mst_record_t  head;
     mst_params_t  params;
+    mst_claim_t   claim;
     uint8_t       salt[MST_SALT_SIZE];
     uint64_t      deadline_ns;     /* to be started by; 0 = none */
-    int32_t       priority;
     uint32_t      no_wait;         /* refuse rather than queue */
+    uint32_t      unused;          /* 0 */
     uint32_t      n_prompt;        /* >= 1 */
     uint32_t      n_stop;          /* <= MST_MAX_STOP_IDS */
     uint32_t      n_bias;          /* <= MST_MAX_BIAS */
@@ -102,6 +109,13 @@ typedef struct {
 } mst_rec_done_t;
 
 
+typedef struct {
+    mst_record_t  head;
+    uint32_t      pace;            /* as in mst_claim_t */
+    uint32_t      unused;          /* 0 */
+} mst_rec_pace_t;
+
+
 /* reasons as names for logs, headers and JSON; never NULL */
 const char *mst_record_finish_name(uint32_t finish);
 const char *mst_record_refuse_name(uint32_t reason);
@@ -113,13 +127,16 @@ uint32_t mst_record_submit_len(uint32_t n_prompt, uint32_t n_stop,
 /*
  * Checks of a copied record of "len" bytes (len is the ring's, not the
  * record's own claim): counts fit the length, enumerations are known, ids are
- * below n_vocab, parameters pass mst_params_check().  MST_OK or MST_ERROR
+ * below n_vocab, parameters and claim pass their checks.  MST_OK or MST_ERROR
  * with a sentence.  Pointers go into the copy.
  */
 int mst_record_check_submit(const mst_record_t *rec, uint32_t len,
     uint32_t n_vocab, const uint32_t **prompt, const uint32_t **stop_ids,
     const mst_bias_t **bias, mst_err_t *err);
 int mst_record_check(const mst_record_t *rec, uint32_t len, mst_err_t *err);
+
+/* of a checked record: 1 = a worker's, 0 = the engine's */
+int mst_record_to_engine(const mst_record_t *rec);
 
 /*
  * Walks the tokens of a checked TOKENS record: *p starts as rec + 1 of type

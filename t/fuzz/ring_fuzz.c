@@ -50,7 +50,9 @@ fuzz_record(const mst_record_t *rec, uint32_t len)
         return;
     }
 
-    fuzz_check(rec->type >= MST_REC_CANCEL && rec->type <= MST_REC_DONE);
+    fuzz_check(rec->type >= MST_REC_CANCEL && rec->type < MST_REC_TYPES);
+    fuzz_check(mst_record_to_engine(rec) == (rec->type == MST_REC_CANCEL
+                                             || rec->type >= MST_REC_PACE));
     fuzz_touch(rec, len);
 
     if (rec->type == MST_REC_REFUSE) {

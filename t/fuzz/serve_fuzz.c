@@ -78,21 +78,38 @@ fuzz_raw(fuzz_t *f, worker_t *k)
 }
 
 
+/* CANCEL, PACE, PAUSE or RESUME */
+
 static void
-fuzz_cancel(fuzz_t *f, world_t *w, worker_t *k)
+fuzz_control(fuzz_t *f, world_t *w, worker_t *k)
 {
-    mst_record_t  *rec;
+    uint32_t         what, len;
+    mst_record_t    *rec;
+    mst_rec_pace_t  *pace;
 
-    rec = mst_ring_reserve(&k->req, sizeof(mst_record_t));
+    what = (uint32_t) fuzz_uint(f, 1);
+    len = (what & 0x18) == 0x08 ? sizeof(mst_rec_pace_t)
+                                : sizeof(mst_record_t);
+    rec = mst_ring_reserve(&k->req, len);
 
-    if (rec != NULL) {
-        rec->type = MST_REC_CANCEL;
-        rec->id = fuzz_uint(f, 1) & 7;
-        rec->slot_epoch = k->slot->epoch;
-        rec->engine_epoch = w->epoch;
-
-        mst_ring_publish(&k->req, rec);
+    if (rec == NULL) {
+        return;
     }
+
+    rec->type = (what & 0x18) == 0x00 ? MST_REC_CANCEL
+                : (what & 0x18) == 0x08 ? MST_REC_PACE
+                : (what & 0x18) == 0x10 ? MST_REC_PAUSE : MST_REC_RESUME;
+    rec->id = what & 7;
+    rec->slot_epoch = k->slot->epoch;
+    rec->engine_epoch = w->epoch;
+
+    if (rec->type == MST_REC_PACE) {
+        pace = (mst_rec_pace_t *) rec;
+        pace->pace = (uint32_t) fuzz_uint(f, 4);
+        pace->unused = 0;
+    }
+
+    mst_ring_publish(&k->req, rec);
 }
 
 
@@ -115,7 +132,7 @@ fuzz_op(fuzz_t *f, world_t *w, worker_t *k)
         break;
 
     case 3:
-        fuzz_cancel(f, w, k);
+        fuzz_control(f, w, k);
         break;
 
     case 4:

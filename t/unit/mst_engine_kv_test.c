@@ -299,7 +299,7 @@ make_request(uint32_t tag, uint64_t now)
     q->s.salt[rnd(2) * 15] = (uint8_t) rnd(2);
     q->s.deadline_ns = rnd(10) ? 0 : now + rnd(200);
     q->s.no_wait = rnd(10) == 0;
-    q->s.priority = rnd(4) ? 0 : (int32_t) rnd(3) - 1;
+    q->s.claim.priority = rnd(4) ? 0 : (int32_t) rnd(3) - 1;
     q->submitted = 1;
 }
 

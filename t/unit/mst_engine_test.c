@@ -502,8 +502,8 @@ test_priority(void **state)
     uint32_t       i, ids[8] = { 1, 2, 3 };
     mst_runner_t   r;
     mst_submit_t   s;
-    static const int32_t  priorities[] = { 5, 0, -3, 0, INT32_MIN,
-                                           INT32_MAX };
+    static const int32_t  priorities[] = { -5, 0, 3, 0, MST_PRIORITY_MAX,
+                                           MST_PRIORITY_MIN };
     static const int      order[] = { 4, 2, 1, 3, 0, 5 };
 
     (void) state;
@@ -513,7 +513,7 @@ test_priority(void **state)
 
     for (i = 0; i < 6; i++) {
         host_submit_init(&s, i, ids, 3, 4);
-        s.priority = priorities[i];
+        s.claim.priority = priorities[i];
         mst_engine_submit(h.e, &s, h.now);
     }
 

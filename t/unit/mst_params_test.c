@@ -131,13 +131,52 @@ test_counts(void **state)
 }
 
 
+static void
+test_claim(void **state)
+{
+    mst_err_t    err = { "" };
+    mst_claim_t  c;
+
+    (void) state;
+
+    memset(&c, 0, sizeof(c));
+    assert_int_equal(mst_claim_check(&c, NULL), MST_OK);
+
+    memset(&c, 0xff, sizeof(c));
+    c.flags = MST_CLAIM_PREEMPT;
+    c.fair_weight = 1000;
+    c.priority = -8;
+    assert_int_equal(mst_claim_check(&c, NULL), MST_OK);
+
+    c.priority = -9;
+    assert_int_equal(mst_claim_check(&c, &err), MST_ERROR);
+    assert_string_equal(err.text, "priority -9 is outside -8 .. 7");
+    c.priority = 8;
+    assert_int_equal(mst_claim_check(&c, NULL), MST_ERROR);
+    c.priority = 7;
+    assert_int_equal(mst_claim_check(&c, NULL), MST_OK);
+
+    c.fair_weight = 1001;
+    err.text[0] = '\0';
+    assert_int_equal(mst_claim_check(&c, &err), MST_ERROR);
+    assert_string_equal(err.text, "weight 1001 is over 1000");
+    c.fair_weight = 1;
+
+    c.flags = 3;
+    err.text[0] = '\0';
+    assert_int_equal(mst_claim_check(&c, &err), MST_ERROR);
+    assert_string_equal(err.text, "claim with unknown flags 3");
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_default),
         cmocka_unit_test(test_floats),
-        cmocka_unit_test(test_counts)
+        cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_claim)
     };
 
     return cmocka_run_group_tests_name("mst_params", tests, NULL, NULL);

@@ -142,6 +142,11 @@ test_submit_bad(void **state)
     bad(r.s.params.top_p = 0);
     bad(r.s.params.n_top = 21);
     bad(r.s.params.max_tokens = 0x80000000);
+    bad(r.s.claim.priority = MST_PRIORITY_MAX + 1);
+    bad(r.s.claim.priority = MST_PRIORITY_MIN - 1);
+    bad(r.s.claim.priority = INT32_MIN);
+    bad(r.s.claim.fair_weight = MST_WEIGHT_MAX + 1);
+    bad(r.s.claim.flags = 2);
 }
 
 
@@ -150,6 +155,7 @@ typedef union {
     mst_rec_admit_t   admit;
     mst_rec_refuse_t  refuse;
     mst_rec_done_t    done;
+    mst_rec_pace_t    pace;
     struct {
         mst_rec_tokens_t  t;
         mst_rec_token_t   a;
@@ -170,7 +176,14 @@ good(any_t *r, uint16_t type)
     switch (type) {
 
     case MST_REC_CANCEL:
+    case MST_REC_PAUSE:
+    case MST_REC_RESUME:
         r->head.len = sizeof(mst_record_t);
+        break;
+
+    case MST_REC_PACE:
+        r->head.len = sizeof(mst_rec_pace_t);
+        r->pace.pace = UINT32_MAX;
         break;
 
     case MST_REC_ADMIT:
@@ -212,9 +225,11 @@ test_good(void **state)
 
     (void) state;
 
-    for (type = MST_REC_CANCEL; type <= MST_REC_DONE; type++) {
+    for (type = MST_REC_CANCEL; type < MST_REC_TYPES; type++) {
         good(&r, type);
         assert_int_equal(mst_record_check(&r.head, r.head.len, &err), MST_OK);
+        assert_int_equal(mst_record_to_engine(&r.head),
+                         type == MST_REC_CANCEL || type >= MST_REC_PACE);
     }
 
     good(&r, MST_REC_TOKENS);
@@ -258,13 +273,17 @@ test_bad(void **state)
     bad_any(MST_REC_CANCEL, len = r.head.len = 32);
     bad_any(MST_REC_CANCEL, r.head.type = MST_REC_PAD);
     bad_any(MST_REC_CANCEL, r.head.type = MST_REC_SUBMIT);
-    bad_any(MST_REC_CANCEL, r.head.type = MST_REC_DONE + 1);
+    bad_any(MST_REC_CANCEL, r.head.type = MST_REC_TYPES);
     bad_any(MST_REC_CANCEL, r.head.type = 0xffff);
     bad_any(MST_REC_ADMIT, len += 8);
     bad_any(MST_REC_ADMIT, len = r.head.len += 8);
     bad_any(MST_REC_REFUSE, r.refuse.reason = 0);
-    bad_any(MST_REC_REFUSE, r.refuse.reason = MST_REFUSE_DRAINING + 1);
+    bad_any(MST_REC_REFUSE, r.refuse.reason = MST_REFUSE_YIELD + 1);
     bad_any(MST_REC_REFUSE, memset(r.refuse.text, 'x', 132));
+    bad_any(MST_REC_PACE, len = r.head.len = sizeof(mst_record_t));
+    bad_any(MST_REC_PACE, len = r.head.len += 8);
+    bad_any(MST_REC_PAUSE, len = r.head.len += 8);
+    bad_any(MST_REC_RESUME, len = r.head.len -= 8);
     bad_any(MST_REC_DONE, r.done.finish = 0);
     bad_any(MST_REC_DONE, r.done.finish = MST_FINISH_ERROR + 1);
     bad_any(MST_REC_DONE, len = r.head.len -= 8);
@@ -303,7 +322,8 @@ test_random(void **state)
     passed = 0;
 
     for (i = 0; i < 200000; i++) {
-        good(&r, (uint16_t) (MST_REC_CANCEL + i % 5));
+        good(&r, (uint16_t) (MST_REC_CANCEL
+                             + i % (MST_REC_TYPES - MST_REC_CANCEL)));
         len = r.head.len;
 
         for (k = 0; k < 3; k++) {
@@ -359,7 +379,7 @@ test_names(void **state)
         assert_string_not_equal(mst_record_finish_name(i), "unknown");
     }
 
-    for (i = 1; i <= MST_REFUSE_DRAINING; i++) {
+    for (i = 1; i <= MST_REFUSE_YIELD; i++) {
         assert_string_not_equal(mst_record_refuse_name(i), "unknown");
     }
 

@@ -68,8 +68,8 @@ rnd(uint32_t n)
 static int
 before(const slow_t *a, const slow_t *b)
 {
-    return a->q->priority < b->q->priority
-           || (a->q->priority == b->q->priority
+    return a->q->claim.priority > b->q->claim.priority
+           || (a->q->claim.priority == b->q->claim.priority
                && a->q->arrival < b->q->arrival);
 }
 
@@ -357,7 +357,7 @@ submit(uint64_t now)
     s.prompt = ids;
     s.n_prompt = 1 + rnd(rnd(4) ? 10 : 100);
     s.params.max_tokens = 1 + rnd(rnd(4) ? 20 : 150);
-    s.priority = rnd(3) ? 0 : (int32_t) rnd(5) - 2;
+    s.claim.priority = rnd(3) ? 0 : (int32_t) rnd(5) - 2;
     s.deadline_ns = rnd(5) ? 0 : now + rnd(40);
     s.no_wait = rnd(6) == 0;
     s.salt[3] = (uint8_t) rnd(2);

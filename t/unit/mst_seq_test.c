@@ -14,6 +14,7 @@
 
 #include "base/mst_err.h"
 #include "base/mst_mem.h"
+#include "base/mst_time.h"
 #include "engine/mst_seq.h"
 
 
@@ -217,6 +218,65 @@ test_memory(void **state)
 }
 
 
+/* steps come when they come: the mean is the pace, and no more than one
+   token is made up for */
+
+static void
+test_pace(void **state)
+{
+    mst_seq_t     *q;
+    mst_submit_t   s;
+
+    (void) state;
+
+    submit(&s);
+    s.claim.pace = 10000;                      /* 10 tokens/s: 100 ms */
+
+    q = mst_seq_create(&s, 0);
+    assert_non_null(q);
+
+    mst_seq_ready(q, 0);
+    assert_int_equal(q->ready_ns, 0);          /* the first at once */
+
+    mst_seq_take_turn(q, 1000 * MST_MS);
+    mst_seq_ready(q, 0);
+    assert_int_equal(q->ready_ns, 1100 * MST_MS);
+
+    mst_seq_take_turn(q, 1130 * MST_MS);       /* late: due at 1100 */
+    mst_seq_ready(q, 0);
+    assert_int_equal(q->ready_ns, 1200 * MST_MS);
+
+    mst_seq_ready(q, 1250 * MST_MS);           /* the runner wants more */
+    assert_int_equal(q->ready_ns, 1250 * MST_MS);
+
+    mst_seq_take_turn(q, 9000 * MST_MS);       /* very late */
+    mst_seq_ready(q, 0);
+    assert_int_equal(q->ready_ns, 9000 * MST_MS);
+
+    mst_seq_take_turn(q, 9000 * MST_MS);
+    mst_seq_ready(q, 0);
+    assert_int_equal(q->ready_ns, 9100 * MST_MS);
+
+    mst_seq_set_pace(q, 1000);
+    assert_int_equal(q->ready_ns, 10000 * MST_MS);
+    mst_seq_set_pace(q, 100000);
+    assert_int_equal(q->ready_ns, 9010 * MST_MS);
+    mst_seq_set_pace(q, 0);
+    assert_int_equal(q->ready_ns, 0);
+
+    mst_seq_take_turn(q, 9500 * MST_MS);
+    mst_seq_ready(q, 0);
+    assert_int_equal(q->ready_ns, 0);
+    mst_seq_set_pace(q, 1);                    /* from the last token on */
+    assert_int_equal(q->ready_ns, 1009500 * MST_MS);
+
+    mst_seq_set_pace(q, UINT32_MAX);
+    assert_true(q->ready_ns < 9501 * MST_MS);
+
+    mst_seq_destroy(q);
+}
+
+
 int
 main(void)
 {
@@ -224,7 +284,8 @@ main(void)
         cmocka_unit_test(test_copies),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_times),
-        cmocka_unit_test(test_memory)
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_pace)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

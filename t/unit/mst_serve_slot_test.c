@@ -138,6 +138,83 @@ test_duplicate(void **state)
 }
 
 
+static uint32_t
+tokens(worker_t *k)
+{
+    uint32_t             n;
+    const mst_record_t  *rec;
+
+    n = 0;
+
+    while ((rec = worker_next(k)) != NULL) {
+        n += rec->type == MST_REC_TOKENS ? ((mst_rec_tokens_t *) rec)->n : 0;
+    }
+
+    return n;
+}
+
+
+static void
+test_control(void **state)
+{
+    world_t            w;
+    worker_t           a, b;
+    mst_rec_submit_t  *s;
+
+    (void) state;
+
+    world_init(&w, NULL, 8);
+    worker_claim(&w, &a, (uint32_t) getpid());
+    worker_claim(&w, &b, (uint32_t) getpid());
+
+    worker_send(&a, worker_submit(&w, &a, 1, 10, 1000));
+    worker_send(&b, worker_submit(&w, &b, 1, 10, 1000));
+    pass(&w, 10);
+    assert_int_equal(tokens(&a), 10);
+    assert_int_equal(tokens(&b), 10);
+
+    /* of this slot only, and of no other request */
+
+    worker_control(&w, &a, 1, MST_REC_PAUSE);
+    worker_control(&w, &a, 2, MST_REC_PAUSE);
+    pass(&w, 10);
+    assert_int_equal(tokens(&a), 0);
+    assert_int_equal(tokens(&b), 10);
+
+    /* 1000 s for a token */
+
+    worker_pace(&w, &b, 1, 1);
+    worker_control(&w, &a, 1, MST_REC_RESUME);
+    pass(&w, 10);
+    assert_int_equal(tokens(&a), 10);
+    assert_int_equal(tokens(&b), 0);
+
+    worker_pace(&w, &b, 1, 0);
+    worker_control(&w, &b, 1, MST_REC_RESUME);
+    worker_control(&w, &a, 1, MST_REC_PAUSE);
+    worker_control(&w, &a, 1, MST_REC_PAUSE);
+    pass(&w, 10);
+    assert_int_equal(tokens(&a), 0);
+    assert_int_equal(tokens(&b), 10);
+
+    worker_cancel(&w, &a, 1);
+    worker_control(&w, &a, 1, MST_REC_RESUME);     /* too late */
+    pass(&w, 1);
+    (void) worker_expect(&a, MST_REC_DONE, 1);
+
+    /* with a pace from the first token on */
+
+    s = worker_submit(&w, &a, 2, 10, 1000);
+    s->claim.pace = 1;
+    worker_send(&a, s);
+    pass(&w, 10);
+    assert_int_equal(tokens(&a), 1);
+
+    assert_int_equal(w.map.shm->stat.bad_records, 0);
+    world_fini(&w);
+}
+
+
 /* nonsense closes the slot, and nobody else's */
 
 static void
@@ -484,6 +561,7 @@ main(void)
         cmocka_unit_test(test_stale),
         cmocka_unit_test(test_invalid),
         cmocka_unit_test(test_duplicate),
+        cmocka_unit_test(test_control),
         cmocka_unit_test(test_broken),
         cmocka_unit_test(test_killed),
         cmocka_unit_test(test_dead_before),

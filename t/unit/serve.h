@@ -276,20 +276,48 @@ worker_send(worker_t *k, mst_rec_submit_t *s)
 }
 
 
+/* CANCEL, PAUSE or RESUME */
+
 static inline void
-worker_cancel(world_t *w, worker_t *k, uint64_t id)
+worker_control(world_t *w, worker_t *k, uint64_t id, uint16_t type)
 {
     mst_record_t  *rec;
 
     rec = mst_ring_reserve(&k->req, sizeof(mst_record_t));
     assert_non_null(rec);
 
-    rec->type = MST_REC_CANCEL;
+    rec->type = type;
     rec->id = id;
     rec->slot_epoch = k->slot->epoch;
     rec->engine_epoch = w->epoch;
 
     mst_ring_publish(&k->req, rec);
+}
+
+
+static inline void
+worker_cancel(world_t *w, worker_t *k, uint64_t id)
+{
+    worker_control(w, k, id, MST_REC_CANCEL);
+}
+
+
+static inline void
+worker_pace(world_t *w, worker_t *k, uint64_t id, uint32_t rate)
+{
+    mst_rec_pace_t  *rec;
+
+    rec = (mst_rec_pace_t *) mst_ring_reserve(&k->req, sizeof(*rec));
+    assert_non_null(rec);
+
+    rec->head.type = MST_REC_PACE;
+    rec->head.id = id;
+    rec->head.slot_epoch = k->slot->epoch;
+    rec->head.engine_epoch = w->epoch;
+    rec->pace = rate;
+    rec->unused = 0;
+
+    mst_ring_publish(&k->req, &rec->head);
 }
 
 
