@@ -1,8 +1,9 @@
 #!/usr/bin/perl
 
-# What exists is documented and tested: every directive of the module's
-# tables and every $mistral_* variable stands in docs/directives.md, and every
-# directive and variable is used by some test.
+# What exists is documented and tested: every directive of the modules' tables
+# stands in docs/directives.md, every $mistral_* variable in
+# docs/variables.md, every metric in docs/metrics.md, and each is used by some
+# test.
 
 use warnings;
 use strict;
@@ -12,6 +13,7 @@ use Test::More;
 my $source = join '', map { slurp($_) }
              glob('ngx_http_mistral_module.c src/gateway/*.c');
 my $docs = slurp('docs/directives.md');
+my $variables = slurp('docs/variables.md');
 my $tests = join '', map { slurp($_) }
             grep { !m{^t/docs\.t$} } glob('t/*.t t/clients/*.py');
 
@@ -21,10 +23,31 @@ ok(scalar(keys %name) > 20, 'the tables were found');
 
 for my $name (sort keys %name) {
     my $variable = $source =~ /\{ ngx_string\("\Q$name\E"\), NULL/;
-    my $word = $variable ? "\$$name" : $name;
 
-    like($docs, qr/\Q$word\E\b/, "$word is in docs/directives.md");
-    like($tests, qr/\Q$word\E\b/, "$word is in a test");
+    if (!$variable) {
+        like($docs, qr/^## $name$/m, "$name is in docs/directives.md");
+        like($tests, qr/^.*\b$name\s/m, "$name is in a test");
+        next;
+    }
+
+    # a name that ends with "_" is a prefix
+
+    my $word = $name =~ /_$/ ? qr/\$$name\w+/ : qr/\$$name\b/;
+
+    like($variables, qr/^\| `$word`/m, "\$$name is in docs/variables.md");
+    like($tests, $word, "\$$name is in a test");
+}
+
+# and nothing is documented that does not exist
+
+for my $word ($variables =~ /^\| `\$(mistral_\w+)` \|/mg) {
+    my $name = $word =~ s/[A-Z]+$//r;
+
+    ok($name{$name}, "\$$word of docs/variables.md exists");
+}
+
+for my $word ($docs =~ /^## (mistral_\w+)$/mg) {
+    ok($name{$word}, "$word of docs/directives.md exists");
 }
 
 # the parameters of the model block

@@ -60,12 +60,6 @@ ngx_http_mistral_refuse(ngx_http_request_t *r, const mst_api_error_t *e,
         r->keepalive = 0;
     }
 
-    if (ctx && ctx->id.len
-        && ngx_http_mistral_add_header(r, "X-Request-ID", &ctx->id) != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
     mst_buf_init(&body);
     (void) mst_api_error_json(e, &body);
 

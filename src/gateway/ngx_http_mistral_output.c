@@ -242,10 +242,6 @@ ngx_http_mistral_answer_headers(ngx_http_mistral_ctx_t *ctx)
 
     r = ctx->request;
 
-    if (ngx_http_mistral_add_header(r, "X-Request-ID", &ctx->id) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
     if (ngx_http_mistral_add_header(r, "X-Mistral-Model", &ctx->model->name)
         != NGX_OK)
     {

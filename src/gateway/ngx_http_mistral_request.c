@@ -132,6 +132,7 @@ ngx_http_mistral_create_ctx(ngx_http_request_t *r, mst_api_t api)
     ngx_memzero(ctx, sizeof(ngx_http_mistral_ctx_t));
 
     ctx->request = r;
+    ctx->loc_conf = r->loc_conf;
     ctx->api = api;
     ctx->start_ns = mst_time_ns();
     ctx->timer.handler = ngx_http_mistral_timeout;

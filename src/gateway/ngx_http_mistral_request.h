@@ -71,6 +71,8 @@ struct ngx_http_mistral_choice_s {
 
 struct ngx_http_mistral_ctx_s {
     ngx_http_request_t          *request;
+    void                       **loc_conf;     /* of the location that we
+                                                  answer in */
     ngx_http_mistral_model_t    *model;        /* who answers; NULL: not known
                                                   yet */
     mst_api_t                    api;
