@@ -295,7 +295,11 @@ ngx_http_mistral_metrics_handler(ngx_http_request_t *r)
 
     m = mlcf->handler == ngx_http_mistral_handler ? mlcf->model : NULL;
 
-    if (ctx == NULL && mlcf->handler != ngx_http_mistral_handler) {
+    /* one that was only looked at is somebody else's */
+
+    if ((ctx == NULL || !ctx->entered)
+        && mlcf->handler != ngx_http_mistral_handler)
+    {
         return NGX_OK;
     }
 

@@ -16,16 +16,13 @@
 
 
 static ngx_int_t ngx_http_mistral_not_found(ngx_http_request_t *r);
-static ngx_http_mistral_ctx_t *ngx_http_mistral_create_ctx(
-    ngx_http_request_t *r, mst_api_t api);
+static ngx_http_mistral_ctx_t *ngx_http_mistral_enter(ngx_http_request_t *r,
+    mst_api_t api);
 static ngx_int_t ngx_http_mistral_create_id(ngx_http_mistral_ctx_t *ctx);
-static ngx_int_t ngx_http_mistral_check_type(ngx_http_request_t *r,
-    mst_api_error_t *e);
 static ngx_table_elt_t *ngx_http_mistral_header_in(ngx_http_request_t *r,
     const char *name);
 static void ngx_http_mistral_read_handler(ngx_http_request_t *r);
 static void ngx_http_mistral_body_handler(ngx_http_request_t *r);
-static ngx_int_t ngx_http_mistral_parse(ngx_http_mistral_ctx_t *ctx);
 static u_char *ngx_http_mistral_gather(ngx_http_request_t *r, size_t *len);
 static ngx_int_t ngx_http_mistral_resolve(ngx_http_mistral_ctx_t *ctx);
 static void ngx_http_mistral_cleanup(void *data);
@@ -50,7 +47,7 @@ ngx_http_mistral_handler(ngx_http_request_t *r)
         return ngx_http_mistral_not_found(r);
     }
 
-    ctx = ngx_http_mistral_create_ctx(r, api);
+    ctx = ngx_http_mistral_enter(r, api);
     if (ctx == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -82,20 +79,54 @@ ngx_http_mistral_handler(ngx_http_request_t *r)
         return ngx_http_mistral_refuse(r, &ctx->error, ctx->shed);
     }
 
-    rc = ngx_http_read_client_request_body(r, ngx_http_mistral_body_handler);
+    rc = ngx_http_mistral_read_body(r, ngx_http_mistral_body_handler);
 
-    if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
-        return rc;
+    return rc >= NGX_HTTP_SPECIAL_RESPONSE ? rc : NGX_DONE;
+}
+
+
+/* what mistral_preread began is gone on with */
+
+static ngx_http_mistral_ctx_t *
+ngx_http_mistral_enter(ngx_http_request_t *r, mst_api_t api)
+{
+    ngx_http_mistral_ctx_t  *ctx;
+
+    ctx = ngx_http_mistral_get_ctx(r);
+
+    if (ctx == NULL || ctx->entered || ctx->api != api) {
+        ctx = ngx_http_mistral_create_ctx(r, api);
     }
+
+    if (ctx) {
+        ctx->entered = 1;
+        ctx->loc_conf = r->loc_conf;
+        ngx_http_set_ctx(r, ctx, ngx_http_mistral_module);
+    }
+
+    return ctx;
+}
+
+
+ngx_int_t
+ngx_http_mistral_read_body(ngx_http_request_t *r,
+    ngx_http_client_body_handler_pt handler)
+{
+    ngx_int_t                rc;
+    ngx_http_mistral_ctx_t  *ctx;
+
+    rc = ngx_http_read_client_request_body(r, handler);
 
     /* after NGX_OK the request may be gone */
 
     if (rc == NGX_AGAIN) {
+        ctx = ngx_http_get_module_ctx(r, ngx_http_mistral_module);
+
         ctx->read_body = r->read_event_handler;
         r->read_event_handler = ngx_http_mistral_read_handler;
     }
 
-    return NGX_DONE;
+    return rc;
 }
 
 
@@ -114,7 +145,7 @@ ngx_http_mistral_not_found(ngx_http_request_t *r)
 }
 
 
-static ngx_http_mistral_ctx_t *
+ngx_http_mistral_ctx_t *
 ngx_http_mistral_create_ctx(ngx_http_request_t *r, mst_api_t api)
 {
     ngx_pool_cleanup_t      *pcln;
@@ -194,7 +225,7 @@ ngx_http_mistral_create_id(ngx_http_mistral_ctx_t *ctx)
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_mistral_check_type(ngx_http_request_t *r, mst_api_error_t *e)
 {
     size_t            len;
@@ -341,7 +372,7 @@ ngx_http_mistral_body_handler(ngx_http_request_t *r)
 
 /* here and below: NGX_DECLINED says that ctx->error is set */
 
-static ngx_int_t
+ngx_int_t
 ngx_http_mistral_parse(ngx_http_mistral_ctx_t *ctx)
 {
     u_char              *copy;
@@ -352,6 +383,13 @@ ngx_http_mistral_parse(ngx_http_mistral_ctx_t *ctx)
 
     r = ctx->request;
     cl = r->request_body ? r->request_body->bufs : NULL;
+
+    if (ctx->parsed) {
+        return ctx->body ? NGX_OK : ctx->error.status ? NGX_DECLINED
+                                                      : NGX_ERROR;
+    }
+
+    ctx->parsed = 1;
 
     if (cl && cl->next == NULL && ngx_buf_in_memory(cl->buf)) {
         b = cl->buf;
@@ -648,4 +686,17 @@ ngx_http_mistral_get_ctx(ngx_http_request_t *r)
     }
 
     return NULL;
+}
+
+
+ngx_http_mistral_ctx_t *
+ngx_http_mistral_outer_ctx(ngx_http_request_t *r)
+{
+    ngx_http_mistral_ctx_t  *ctx;
+
+    for (ctx = NULL; ctx == NULL && r != NULL; r = r->parent) {
+        ctx = ngx_http_mistral_get_ctx(r);
+    }
+
+    return ctx;
 }

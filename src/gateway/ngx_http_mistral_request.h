@@ -117,6 +117,9 @@ struct ngx_http_mistral_ctx_s {
     uint64_t                     start_ns;     /* the handler was entered */
     uint64_t                     first_ns;     /* first token */
 
+    unsigned                     entered:1;    /* by the content handler */
+    unsigned                     parsed:1;     /* body, or error, or no
+                                                  memory */
     unsigned                     encoding:1;   /* in the queue */
     unsigned                     handing:1;    /* in the other queue */
     unsigned                     watched:1;    /* client's end is noticed */
@@ -131,6 +134,16 @@ struct ngx_http_mistral_ctx_s {
 
 /* request.c */
 
+/* the steps before the content handler's own: mistral_preread takes them
+   earlier.  parse: NGX_OK, NGX_DECLINED: ctx->error, NGX_ERROR: no memory */
+ngx_http_mistral_ctx_t *ngx_http_mistral_create_ctx(ngx_http_request_t *r,
+    mst_api_t api);
+ngx_int_t ngx_http_mistral_check_type(ngx_http_request_t *r,
+    mst_api_error_t *e);
+ngx_int_t ngx_http_mistral_read_body(ngx_http_request_t *r,
+    ngx_http_client_body_handler_pt handler);
+ngx_int_t ngx_http_mistral_parse(ngx_http_mistral_ctx_t *ctx);
+
 /* NGX_OK: the engine is ready, or not needed; NGX_DECLINED: ctx->error */
 ngx_int_t ngx_http_mistral_check_state(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_model_t *m);
@@ -140,6 +153,9 @@ void ngx_http_mistral_release(ngx_http_mistral_ctx_t *ctx);
 
 /* the context, after an internal redirect too; NULL: there is none */
 ngx_http_mistral_ctx_t *ngx_http_mistral_get_ctx(ngx_http_request_t *r);
+
+/* or that of the request which this subrequest is a part of */
+ngx_http_mistral_ctx_t *ngx_http_mistral_outer_ctx(ngx_http_request_t *r);
 
 /* metrics.c: the request is closed, its context final */
 void ngx_http_mistral_metrics_end(ngx_http_mistral_ctx_t *ctx);

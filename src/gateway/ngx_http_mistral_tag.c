@@ -280,7 +280,7 @@ ngx_http_mistral_tag_value(ngx_http_request_t *r, ngx_str_t *name,
     ngx_http_mistral_tag_t           *tag;
     ngx_http_mistral_tag_loc_conf_t  *tlcf;
 
-    ctx = ngx_http_mistral_get_ctx(r);
+    ctx = ngx_http_mistral_outer_ctx(r);
     tag = NULL;
 
     if (ctx) {

@@ -447,10 +447,6 @@ ngx_http_mistral_trace_filter(ngx_http_request_t *r)
     ngx_http_mistral_ctx_t       *ctx;
     ngx_http_mistral_loc_conf_t  *mlcf;
 
-    if (r != r->main) {
-        return ngx_http_mistral_trace_next_filter(r);
-    }
-
     mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mistral_module);
 
     ctx = ngx_http_mistral_get_ctx(r);
@@ -479,13 +475,17 @@ ngx_http_mistral_trace_echo(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    if (t->echoed) {
-        return NGX_OK;
+    /* a subrequest's header is for whoever captures it */
+
+    if (r == r->main) {
+        if (t->echoed) {
+            return NGX_OK;
+        }
+
+        t->echoed = 1;
     }
 
-    t->echoed = 1;
-
-    id = t->request_id.len ? &t->request_id
+    id = t->request_id.len && r == r->main ? &t->request_id
          : ctx && ctx->id.len ? &ctx->id : &t->trace;
 
     if (ours

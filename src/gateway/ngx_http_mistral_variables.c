@@ -6,9 +6,13 @@
  * those that had arrived; the engine's counters hold what it sampled.
  */
 
+#include "gateway/ngx_http_mistral_preread.h"
 #include "gateway/ngx_http_mistral_request.h"
 
 #include "base/mst_time.h"
+
+
+#define NGX_HTTP_MISTRAL_NO_CONTEXT  NGX_MAX_UINT32_VALUE
 
 
 typedef enum {
@@ -31,12 +35,12 @@ typedef enum {
 
 
 typedef enum {
-    NGX_HTTP_MISTRAL_VAR_API = 0,
-    NGX_HTTP_MISTRAL_VAR_MODEL,
-    NGX_HTTP_MISTRAL_VAR_EFFECTIVE,
-    NGX_HTTP_MISTRAL_VAR_ID,
+    NGX_HTTP_MISTRAL_VAR_MODEL = 0,            /* these three: the body's */
     NGX_HTTP_MISTRAL_VAR_STREAM,
     NGX_HTTP_MISTRAL_VAR_USER,
+    NGX_HTTP_MISTRAL_VAR_API,
+    NGX_HTTP_MISTRAL_VAR_EFFECTIVE,
+    NGX_HTTP_MISTRAL_VAR_ID,
     NGX_HTTP_MISTRAL_VAR_FINISH,
     NGX_HTTP_MISTRAL_VAR_SHED
 } ngx_http_mistral_text_e;
@@ -46,6 +50,10 @@ static ngx_int_t ngx_http_mistral_text_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_mistral_count_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_mistral_max_tokens(ngx_http_request_t *r,
+    ngx_http_mistral_ctx_t *ctx, ngx_http_variable_value_t *v);
+static ngx_int_t ngx_http_mistral_number(ngx_http_request_t *r, uint64_t n,
+    ngx_http_variable_value_t *v);
 static ngx_int_t ngx_http_mistral_time_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static void ngx_http_mistral_text(ngx_http_mistral_ctx_t *ctx,
@@ -146,12 +154,15 @@ ngx_http_mistral_text_variable(ngx_http_request_t *r,
     ngx_str_t                text;
     ngx_http_mistral_ctx_t  *ctx;
 
-    ctx = ngx_http_mistral_get_ctx(r);
+    ctx = ngx_http_mistral_outer_ctx(r);
 
     ngx_str_null(&text);
 
     if (ctx) {
         ngx_http_mistral_text(ctx, data, &text);
+
+    } else if (data <= NGX_HTTP_MISTRAL_VAR_USER) {
+        ngx_http_mistral_preread_missed(r);
     }
 
     if (text.len == 0) {
@@ -288,14 +299,17 @@ static ngx_int_t
 ngx_http_mistral_count_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
-    u_char                  *p;
     uint64_t                 n;
     mst_usage_t              usage;
     ngx_http_mistral_ctx_t  *ctx;
 
-    ctx = ngx_http_mistral_get_ctx(r);
+    ctx = ngx_http_mistral_outer_ctx(r);
 
     v->not_found = 1;
+
+    if (data == NGX_HTTP_MISTRAL_VAR_MAX_TOKENS) {
+        return ngx_http_mistral_max_tokens(r, ctx, v);
+    }
 
     if (ctx == NULL || ctx->n_choices == 0) {
         return NGX_OK;
@@ -321,13 +335,53 @@ ngx_http_mistral_count_variable(ngx_http_request_t *r,
         n = (uint64_t) usage.prompt + usage.completion;
         break;
 
-    case NGX_HTTP_MISTRAL_VAR_PREEMPTIONS:
-        n = usage.preemptions;
-        break;
-
     default:
-        n = ctx->body->params.max_tokens;
+        n = usage.preemptions;
     }
+
+    return ngx_http_mistral_number(r, n, v);
+}
+
+
+/* before the prompt is counted: what the client asks for, if anything */
+
+static ngx_int_t
+ngx_http_mistral_max_tokens(ngx_http_request_t *r,
+    ngx_http_mistral_ctx_t *ctx, ngx_http_variable_value_t *v)
+{
+    mst_request_t    *body;
+    mst_api_error_t   e;
+
+    if (ctx == NULL) {
+        ngx_http_mistral_preread_missed(r);
+        return NGX_OK;
+    }
+
+    body = ctx->body;
+
+    if (body == NULL || (body->api != MST_API_CHAT
+                         && body->api != MST_API_COMPLETION))
+    {
+        return NGX_OK;
+    }
+
+    if (ctx->n_choices == 0) {
+        (void) mst_request_limits(body, 1, NGX_HTTP_MISTRAL_NO_CONTEXT, &e);
+
+        if (body->params.max_tokens == NGX_HTTP_MISTRAL_NO_CONTEXT - 1) {
+            return NGX_OK;
+        }
+    }
+
+    return ngx_http_mistral_number(r, body->params.max_tokens, v);
+}
+
+
+static ngx_int_t
+ngx_http_mistral_number(ngx_http_request_t *r, uint64_t n,
+    ngx_http_variable_value_t *v)
+{
+    u_char  *p;
 
     p = ngx_pnalloc(r->pool, NGX_INT64_LEN);
     if (p == NULL) {
@@ -352,7 +406,7 @@ ngx_http_mistral_time_variable(ngx_http_request_t *r,
     uint64_t                 ns;
     ngx_http_mistral_ctx_t  *ctx;
 
-    ctx = ngx_http_mistral_get_ctx(r);
+    ctx = ngx_http_mistral_outer_ctx(r);
 
     v->not_found = 1;
 
