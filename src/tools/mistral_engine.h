@@ -1,10 +1,11 @@
 
 /*
  * The parts of "mistral engine": mistral_engine.c (the command; what is done
- * as root, then never again), mistral_engine_super.c (the supervisor),
- * mistral_engine_serve.c (the engine proper), mistral_engine_keep.c (its thread
- * that replaces a dead supervisor), mistral_engine_load.c (what it computes
- * with), mistral_engine_log.c, mistral_engine_alone.c (in place of nginx).
+ * as root, then never again), mistral_engine_super.c (the supervisor; with
+ * mistral_engine_adopt.c and mistral_engine_users.c), mistral_engine_serve.c
+ * (the engine proper), mistral_engine_keep.c (its thread that replaces a dead
+ * supervisor), mistral_engine_load.c (what it computes with),
+ * mistral_engine_log.c, mistral_engine_alone.c (in place of nginx).
  *
  * How the program is started and what its descriptors are: shm/mst_shm.h.
  */

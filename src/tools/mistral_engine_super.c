@@ -33,8 +33,8 @@
 #include <unistd.h>
 
 #include "base/mst_time.h"
-#include "shm/mst_slot.h"
 #include "tools/mistral_engine.h"
+#include "tools/mistral_engine_super.h"
 #include "tools/mistral_tool.h"
 
 
@@ -45,36 +45,10 @@
                                                   then doubled ... */
 #define MISTRAL_SUPER_LONGEST  (5 * MST_S)     /* ... up to this */
 #define MISTRAL_SUPER_TERM     (500 * MST_MS)  /* between TERM and KILL */
-#define MISTRAL_SUPER_MASTERS  16
-
-
-typedef struct {
-    mistral_engine_t  *e;
-    mst_shm_t         *shm;
-    int                exe;        /* of ourselves, O_PATH */
-    int                sfd;        /* signalfd */
-
-    pid_t              engine;     /* 0 = none */
-    int                adopted;    /* it is our parent, not our child */
-    uint64_t           started_ns;
-    uint64_t           start_ns;   /* while there is none: when to start */
-    uint32_t           deaths;     /* since the last good life */
-    uint64_t           term_ns;    /* last TERM that we got ourselves */
-
-    uint64_t           look_ns;    /* next look at what has no event */
-    uint32_t           masters[MISTRAL_SUPER_MASTERS];  /* known and alive */
-    int                quiet;      /* looks in a row that found nobody */
-    int                leave;      /* nothing to do here any more */
-    uint64_t           beat_ns;    /* the heartbeat of the last look */
-    uint64_t           hung_ms;    /* its age when we killed the engine; 0 =
-                                      we did not */
-} mistral_super_t;
 
 
 static int mistral_super_open(mistral_super_t *s);
 static void mistral_super_begin(mistral_super_t *s);
-static int mistral_super_adopt(mistral_super_t *s, pid_t engine,
-    pid_t before);
 static int mistral_super_prev(void);
 static int mistral_super_drain(mistral_super_t *s);
 static void mistral_super_down(mistral_super_t *s);
@@ -85,17 +59,10 @@ static void mistral_super_signals(mistral_super_t *s);
 static void mistral_super_reap(mistral_super_t *s);
 static void mistral_super_ended(mistral_super_t *s, int status);
 static void mistral_super_died(mistral_super_t *s, pid_t pid, int status);
-static void mistral_super_kill(mistral_super_t *s, int signo);
 static void mistral_super_watch(mistral_super_t *s);
 static uint64_t mistral_super_pause(mistral_super_t *s, int status,
     int was_ready);
-static int mistral_super_nobody(mistral_super_t *s);
-static int mistral_super_workers(mistral_super_t *s);
-static int mistral_super_masters(mistral_super_t *s);
-static int mistral_super_alive(uint32_t pid);
 static void mistral_super_stop(mistral_super_t *s);
-static int mistral_super_gone(mistral_super_t *s);
-static int mistral_super_replaced(mistral_super_t *s);
 
 
 int
@@ -115,7 +82,7 @@ mistral_engine_supervise(mistral_engine_t *e, pid_t engine, pid_t before)
     mistral_engine_log_init("supervisor", e->setup.name);
 
     if (engine != 0) {
-        if (mistral_super_adopt(&s, engine, before) != MST_OK) {
+        if (mistral_adopt_take(&s, engine, before) != MST_OK) {
             return MISTRAL_FAILED;
         }
 
@@ -196,40 +163,6 @@ mistral_super_begin(mistral_super_t *s)
 }
 
 
-static int
-mistral_super_adopt(mistral_super_t *s, pid_t engine, pid_t before)
-{
-    uint32_t  was;
-
-    /* exec made us dumpable again */
-
-    (void) prctl(PR_SET_DUMPABLE, 0);
-    (void) prctl(PR_SET_PDEATHSIG, SIGCHLD);
-
-    was = (uint32_t) before;
-
-    if (!atomic_compare_exchange_strong(&s->shm->supervisor_pid, &was,
-                                        (uint32_t) getpid()))
-    {
-        return MST_ERROR;
-    }
-
-    s->engine = engine;
-    s->adopted = 1;
-    s->started_ns = mst_time_ns();
-
-    /* a look at once: it may have died before it was our parent's death that
-       sends a signal */
-
-    s->look_ns = s->started_ns;
-
-    mst_log(&mistral_engine_log, MST_LOG_WARN, "supervisor %d died, this one "
-            "takes over engine process %d", (int) before, (int) engine);
-
-    return MST_OK;
-}
-
-
 /* is there an engine whose end is to be waited for? */
 
 static int
@@ -275,7 +208,7 @@ mistral_super_drain(mistral_super_t *s)
     (void) poll(&pf, 1, 0);
 
     if (pf.revents & (POLLHUP | POLLERR | POLLNVAL)
-        || mistral_super_replaced(s))
+        || mistral_adopt_replaced(s))
     {
         return MST_DONE;
     }
@@ -425,7 +358,7 @@ mistral_super_wait(mistral_super_t *s)
 
     mistral_super_watch(s);
 
-    if (mistral_super_nobody(s)) {
+    if (mistral_users_nobody(s)) {
         mistral_engine_log_last_words();
         mst_log(&mistral_engine_log, MST_LOG_WARN, "no worker and no master "
                 "is left, but something holds the life pipe, leaving");
@@ -463,7 +396,7 @@ mistral_super_reap(mistral_super_t *s)
 
     /* the reason may have been a TERM, should we have got one */
 
-    if (s->adopted && mistral_super_gone(s)) {
+    if (s->adopted && mistral_adopt_gone(s)) {
         mistral_super_ended(s, SIGTERM);
     }
 
@@ -489,7 +422,7 @@ mistral_super_ended(mistral_super_t *s, int status)
     pid = s->engine;
     s->engine = 0;
 
-    if (mistral_super_replaced(s)) {
+    if (mistral_adopt_replaced(s)) {
         s->leave = 1;
 
     } else {
@@ -565,22 +498,10 @@ mistral_super_watch(mistral_super_t *s)
         && atomic_load(&s->shm->state) == MST_STATE_READY)
     {
         s->hung_ms = age / MST_MS;
-        mistral_super_kill(s, SIGKILL);
+        mistral_adopt_kill(s, SIGKILL);
     }
 
     s->beat_ns = beat;
-}
-
-
-/* a child's pid is its own until we wait for it, a parent's while it is our
-   parent */
-
-static void
-mistral_super_kill(mistral_super_t *s, int signo)
-{
-    if (!s->adopted || getppid() == s->engine) {
-        (void) kill(s->engine, signo);
-    }
 }
 
 
@@ -617,110 +538,6 @@ mistral_super_pause(mistral_super_t *s, int status, int was_ready)
 }
 
 
-/*
- * Second line behind the life pipe: a stray process that the master exec'd
- * (os.execute of a script at a reload) may hold its other end for ever.  No
- * worker is alive and no master that a slot ever named: nobody is left.
- */
-
-static int
-mistral_super_nobody(mistral_super_t *s)
-{
-    int  seen;
-
-    seen = mistral_super_masters(s);
-
-    if (!seen || mistral_super_workers(s)) {
-        s->quiet = 0;
-        return 0;
-    }
-
-    return ++s->quiet >= 2;
-}
-
-
-static int
-mistral_super_workers(mistral_super_t *s)
-{
-    uint32_t     i;
-    mst_slot_t  *slot;
-
-    for (i = 0; i < MISTRAL_SUPER_MASTERS; i++) {
-        if (s->masters[i] != 0) {
-            return 1;
-        }
-    }
-
-    for (i = 0; i < s->e->map.n_slots; i++) {
-        slot = &s->e->map.slots[i];
-
-        if (mst_slot_state(slot) == MST_SLOT_USED
-            && mistral_super_alive(mst_slot_pid(slot)))
-        {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
-
-/* brings the list up to date; 0: no slot has ever named one */
-
-static int
-mistral_super_masters(mistral_super_t *s)
-{
-    int       seen, hole;
-    uint32_t  i, k, pid;
-
-    for (k = 0; k < MISTRAL_SUPER_MASTERS; k++) {
-        if (s->masters[k] != 0 && !mistral_super_alive(s->masters[k])) {
-            s->masters[k] = 0;
-        }
-    }
-
-    seen = 0;
-
-    for (i = 0; i < s->e->map.n_slots; i++) {
-        pid = atomic_load(&s->e->map.slots[i].master);
-
-        if (pid == 0) {
-            continue;
-        }
-
-        seen = 1;
-        hole = -1;
-
-        for (k = 0; k < MISTRAL_SUPER_MASTERS && s->masters[k] != pid; k++) {
-            hole = (s->masters[k] == 0) ? (int) k : hole;
-        }
-
-        if (k == MISTRAL_SUPER_MASTERS && hole != -1
-            && mistral_super_alive(pid))
-        {
-            s->masters[hole] = pid;
-        }
-    }
-
-    return seen;
-}
-
-
-static int
-mistral_super_alive(uint32_t pid)
-{
-    /* the words are the workers': 0 and "negative" ones are whole groups */
-
-    if (pid == 0 || pid > INT32_MAX) {
-        return 0;
-    }
-
-    /* EPERM: alive, and another user's */
-
-    return kill((pid_t) pid, 0) == 0 || errno != ESRCH;
-}
-
-
 static void
 mistral_super_stop(mistral_super_t *s)
 {
@@ -728,13 +545,13 @@ mistral_super_stop(mistral_super_t *s)
     struct pollfd  pf;
 
     if (s->engine != 0) {
-        mistral_super_kill(s, SIGTERM);
+        mistral_adopt_kill(s, SIGTERM);
         until = mst_time_ns() + MISTRAL_SUPER_TERM;
 
-        while (!mistral_super_gone(s)) {
+        while (!mistral_adopt_gone(s)) {
 
             if (mst_time_ns() >= until) {
-                mistral_super_kill(s, SIGKILL);
+                mistral_adopt_kill(s, SIGKILL);
                 until = UINT64_MAX;
             }
 
@@ -744,31 +561,9 @@ mistral_super_stop(mistral_super_t *s)
         }
     }
 
-    if (!mistral_super_replaced(s)) {
+    if (!mistral_adopt_replaced(s)) {
         atomic_store(&s->shm->state, MST_STATE_DOWN);
         atomic_store(&s->shm->engine_pid, 0);
         atomic_store(&s->shm->supervisor_pid, 0);
     }
-}
-
-
-/* waits for a child at the same time */
-
-static int
-mistral_super_gone(mistral_super_t *s)
-{
-    return s->adopted ? getppid() != s->engine
-                      : waitpid(s->engine, NULL, WNOHANG) != 0;
-}
-
-
-/*
- * Another supervisor has taken this segment: a master that took us for dead.
- * What stands there is the other's.
- */
-
-static int
-mistral_super_replaced(mistral_super_t *s)
-{
-    return atomic_load(&s->shm->supervisor_pid) != (uint32_t) getpid();
 }
