@@ -31,6 +31,7 @@
 #include "api/mst_reply.h"
 #include "api/mst_request.h"
 #include "shm/mst_record.h"
+#include "shm/mst_setup.h"
 #include "shm/mst_shm.h"
 #include "text/mst_template.h"
 #include "text/mst_tokenizer.h"

@@ -317,7 +317,7 @@ ngx_http_mistral_engine_create(ngx_cycle_t *cycle,
 
     mst_shm_sizes(m->context, &req_size, &rsp_size);
 
-    if (mst_shm_create(&e->map, &e->memfd, m->setup, n_slots, req_size,
+    if (mst_shm_create(&e->map, &e->memfd, m->setup->name, n_slots, req_size,
                        rsp_size, &err)
         != MST_OK)
     {

@@ -95,8 +95,9 @@ ngx_int_t
 ngx_http_mistral_spawn(ngx_cycle_t *cycle, ngx_http_mistral_model_t *m,
     ngx_http_mistral_engine_t *e)
 {
-    int                            life[2], alive[2];
+    int                            life[2], alive[2], setup;
     uint32_t                       i;
+    mst_err_t                      err;
     ngx_int_t                      rc;
     ngx_log_t                     *log;
     ngx_http_mistral_exec_t        x;
@@ -109,13 +110,23 @@ ngx_http_mistral_spawn(ngx_cycle_t *cycle, ngx_http_mistral_model_t *m,
         e->alive_r = -1;
     }
 
+    err.text[0] = '\0';
+
+    if (mst_setup_create(m->setup, &setup, &err) != MST_OK) {
+        ngx_log_error(NGX_LOG_ALERT, cycle->log, 0,
+                      "mistral model \"%V\": %s", &m->name, err.text);
+        return NGX_ERROR;
+    }
+
     if (pipe(life) == -1) {
         ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno, "pipe() failed");
+        (void) close(setup);
         return NGX_ERROR;
     }
 
     if (pipe(alive) == -1) {
         ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno, "pipe() failed");
+        (void) close(setup);
         (void) close(life[0]);
         (void) close(life[1]);
         return NGX_ERROR;
@@ -138,6 +149,7 @@ ngx_http_mistral_spawn(ngx_cycle_t *cycle, ngx_http_mistral_model_t *m,
     x.src[MST_FD_LOGFILE] = log ? log->file->fd : -1;
     x.src[MST_FD_WAKE] = e->wake;
     x.src[MST_FD_PREV] = m->previous ? m->previous->alive_r : -1;
+    x.src[MST_FD_SETUP] = setup;
 
     for (i = 0; i < e->map.n_slots; i++) {
         x.src[MST_FD_SLOT0 + i] = e->slots[i];
@@ -149,6 +161,7 @@ ngx_http_mistral_spawn(ngx_cycle_t *cycle, ngx_http_mistral_model_t *m,
 
     rc = ngx_http_mistral_exec(&x);
 
+    (void) close(setup);
     (void) close(life[0]);
     (void) close(alive[1]);
 

@@ -1,16 +1,21 @@
 
 /*
- * What an engine is started with: written by the nginx master into the
- * segment before the program runs, read once by the program.  Plain data of
- * fixed size, no pointers.  Together with the files' identities it is what
- * the engine's hash is made of: two cycles with equal bytes here share one
- * engine.
+ * What an engine is started with: written by the nginx master into a file of
+ * its own in memory, which is sealed before anybody else has it.  Workers can
+ * write into the segment, and the program is also started by a master who is
+ * root while workers run: what says whom to become must not stand there.
+ *
+ * Plain data of fixed size, no pointers.  Together with the files' identities
+ * it is what the engine's hash is made of: two cycles with equal bytes here
+ * share one engine.
  */
 
 #ifndef MST_SETUP_H
 #define MST_SETUP_H
 
 #include <stdint.h>
+
+#include "base/mst_err.h"
 
 
 #define MST_SETUP_FILES   64       /* model files opened by the master */
@@ -54,6 +59,14 @@ typedef struct {
     double            null_rate;           /* tokens per second */
     uint64_t          null_delay_ns;
 } mst_setup_t;
+
+
+/* sealed against every change; *fd is the caller's to close, close-on-exec is
+   set */
+int mst_setup_create(const mst_setup_t *setup, int *fd, mst_err_t *err);
+
+/* size and seals are checked; counts are in range, strings terminated */
+int mst_setup_read(mst_setup_t *setup, int fd, mst_err_t *err);
 
 
 #endif /* MST_SETUP_H */

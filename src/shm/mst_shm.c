@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -45,7 +46,7 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "atomics shared by processes");
 
 static int mst_shm_total(uint32_t n_slots, uint32_t req_size,
     uint32_t rsp_size, size_t *total, mst_err_t *err);
-static int mst_shm_fill(int fd, const mst_setup_t *setup,
+static int mst_shm_fill(int fd, const char *name,
     const mst_map_t *sizes, mst_map_t *m, mst_err_t *err);
 static int mst_shm_check(int fd, mst_shm_t *head, mst_err_t *err);
 static int mst_shm_map(mst_map_t *m, int fd, mst_err_t *err);
@@ -84,7 +85,7 @@ mst_shm_sizes(uint32_t context, uint32_t *req_size, uint32_t *rsp_size)
 
 
 int
-mst_shm_create(mst_map_t *m, int *fd, const mst_setup_t *setup,
+mst_shm_create(mst_map_t *m, int *fd, const char *name,
     uint32_t n_slots, uint32_t req_size, uint32_t rsp_size, mst_err_t *err)
 {
     int        rc;
@@ -113,7 +114,7 @@ mst_shm_create(mst_map_t *m, int *fd, const mst_setup_t *setup,
         return mst_err_errno(err, errno, "memfd_create() failed");
     }
 
-    if (mst_shm_fill(*fd, setup, &sizes, m, err) != MST_OK) {
+    if (mst_shm_fill(*fd, name, &sizes, m, err) != MST_OK) {
         (void) close(*fd);
         *fd = -1;
         return MST_ERROR;
@@ -124,7 +125,7 @@ mst_shm_create(mst_map_t *m, int *fd, const mst_setup_t *setup,
 
 
 static int
-mst_shm_fill(int fd, const mst_setup_t *setup, const mst_map_t *sizes,
+mst_shm_fill(int fd, const char *name, const mst_map_t *sizes,
     mst_map_t *m, mst_err_t *err)
 {
     mst_shm_t  *shm;
@@ -152,7 +153,7 @@ mst_shm_fill(int fd, const mst_setup_t *setup, const mst_map_t *sizes,
     shm->n_slots = sizes->n_slots;
     shm->req_size = sizes->req_size;
     shm->rsp_size = sizes->rsp_size;
-    shm->setup = *setup;
+    (void) snprintf(shm->name, sizeof(shm->name), "%s", name);
     shm->magic = MST_SHM_MAGIC;
 
     return MST_OK;
@@ -169,9 +170,9 @@ mst_shm_attach(mst_map_t *m, int fd, mst_err_t *err)
 
     /* a copy: what is checked is what is used */
 
-    memset(&head, 0, offsetof(mst_shm_t, setup));
+    memset(&head, 0, offsetof(mst_shm_t, name));
 
-    n = pread(fd, &head, offsetof(mst_shm_t, setup), 0);
+    n = pread(fd, &head, offsetof(mst_shm_t, name), 0);
 
     if (n == -1) {
         return mst_err_errno(err, errno, "cannot read descriptor %d as shared "

@@ -26,7 +26,6 @@
 #include <stdint.h>
 
 #include "base/mst_err.h"
-#include "shm/mst_setup.h"
 #include "shm/mst_stat.h"
 
 
@@ -60,7 +59,7 @@ typedef enum {                     /* mst_shm_t.state, written by supervisor
  *   mistral engine
  *       The start.  Descriptors have the numbers below, all of them are
  *       open, everything above is closed by the program.  What it is to do
- *       stands in the segment's mst_setup_t.  Answer on MST_FD_STATUS, then
+ *       stands in MST_FD_SETUP, a mst_setup_t.  Answer on MST_FD_STATUS, then
  *       end of file there: "ok <pid of the supervisor>\n" and exit 0, or one
  *       sentence and another exit status.  The child that the caller spawned
  *       ends at once in either case.
@@ -82,7 +81,8 @@ enum {
     MST_FD_PREV = 9,               /* a pipe that ends when the engine before
                                       this one and its supervisor are gone:
                                       to be waited for; else /dev/null */
-    MST_FD_SLOT0 = 10              /* eventfd of each slot, then model files */
+    MST_FD_SETUP = 10,             /* mst_setup.h: what nobody can change */
+    MST_FD_SLOT0 = 11              /* eventfd of each slot, then model files */
 };
 
 #define MST_FD_FILES(n_slots)  (MST_FD_SLOT0 + (int) (n_slots))
@@ -141,7 +141,8 @@ typedef struct {
     uint32_t          unused;
     uint64_t          created_ns;  /* no other segment has this one's */
 
-    mst_setup_t       setup;
+    char              name[64];    /* of the mistral_model block; to show, and
+                                      no more than that */
 
     _Alignas(MST_CACHE_LINE)
     _Atomic uint32_t  state;       /* mst_state_t */
@@ -212,7 +213,7 @@ void mst_shm_sizes(uint32_t context, uint32_t *req_size, uint32_t *rsp_size);
 /* creates, sizes, fills the head and seals (SHRINK|GROW|SEAL); *fd is the
    caller's to close, close-on-exec is set.  The hash is the caller's to
    write. */
-int mst_shm_create(mst_map_t *m, int *fd, const mst_setup_t *setup,
+int mst_shm_create(mst_map_t *m, int *fd, const char *name,
     uint32_t n_slots, uint32_t req_size, uint32_t rsp_size, mst_err_t *err);
 
 /* maps an inherited segment; magic, layout, sizes and seals are checked.

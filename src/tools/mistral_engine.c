@@ -86,7 +86,6 @@ static int mistral_engine_probe(void);
 static void mistral_engine_begin(void);
 static int mistral_engine_start(void);
 static int mistral_engine_attach(mistral_engine_t *e, mst_err_t *err);
-static void mistral_engine_copy(mistral_engine_t *e);
 static int mistral_engine_descriptors(const mistral_engine_t *e,
     mst_err_t *err);
 static void mistral_engine_close_from(int fd);
@@ -275,46 +274,15 @@ mistral_engine_attach(mistral_engine_t *e, mst_err_t *err)
 {
     memset(e, 0, sizeof(mistral_engine_t));
 
-    if (mst_shm_attach(&e->map, MST_FD_MEM, err) != MST_OK) {
+    if (mst_shm_attach(&e->map, MST_FD_MEM, err) != MST_OK
+        || mst_setup_read(&e->setup, MST_FD_SETUP, err) != MST_OK)
+    {
         return MST_ERROR;
     }
-
-    mistral_engine_copy(e);
 
     mistral_engine_close_from(MST_FD_FILES(e->map.n_slots)
                               + (int) e->setup.n_files);
     return MST_OK;
-}
-
-
-/* the workers can write there, so that an engine started later must not
-   follow its counts and strings blindly */
-
-static void
-mistral_engine_copy(mistral_engine_t *e)
-{
-    mst_setup_t  *s;
-
-    s = &e->setup;
-    *s = e->map.shm->setup;
-
-    /* what is checked below is never read from there again */
-
-    atomic_signal_fence(memory_order_seq_cst);
-
-    s->name[sizeof(s->name) - 1] = '\0';
-    s->path[sizeof(s->path) - 1] = '\0';
-    s->device[sizeof(s->device) - 1] = '\0';
-    s->dtype[sizeof(s->dtype) - 1] = '\0';
-    s->program[sizeof(s->program) - 1] = '\0';
-
-    if (s->n_files > MST_SETUP_FILES) {
-        s->n_files = MST_SETUP_FILES;
-    }
-
-    if (s->n_groups > MST_SETUP_GROUPS) {
-        s->n_groups = MST_SETUP_GROUPS;
-    }
 }
 
 

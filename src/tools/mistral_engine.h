@@ -19,13 +19,13 @@
 #include "base/mst_err.h"
 #include "base/mst_log.h"
 #include "engine/mst_runner.h"
+#include "shm/mst_setup.h"
 #include "shm/mst_shm.h"
 
 
 typedef struct {
     mst_map_t    map;
-    mst_setup_t  setup;            /* our copy: counts in range, strings
-                                      terminated */
+    mst_setup_t  setup;            /* counts in range, strings terminated */
 } mistral_engine_t;
 
 

@@ -5,33 +5,29 @@
  * end as its parent's, and never of the reason.
  */
 
-#include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/mst_time.h"
+#include "shm/mst_owner.h"
 #include "tools/mistral_engine_super.h"
 
 
 int
 mistral_adopt_take(mistral_super_t *s, pid_t engine, pid_t before)
 {
-    uint32_t  was;
-
     /* exec made us dumpable again */
 
     (void) prctl(PR_SET_DUMPABLE, 0);
     (void) prctl(PR_SET_PDEATHSIG, SIGCHLD);
 
-    was = (uint32_t) before;
-
-    if (!atomic_compare_exchange_strong(&s->shm->supervisor_pid, &was,
-                                        (uint32_t) getpid()))
-    {
+    if (mst_owner_take(MST_FD_MEM, MST_OWNER_SUPERVISOR) != MST_OK) {
         return MST_ERROR;
     }
+
+    atomic_store(&s->shm->supervisor_pid, (uint32_t) getpid());
 
     s->engine = engine;
     s->adopted = 1;
@@ -68,16 +64,4 @@ mistral_adopt_gone(mistral_super_t *s)
 {
     return s->adopted ? getppid() != s->engine
                       : waitpid(s->engine, NULL, WNOHANG) != 0;
-}
-
-
-/*
- * Another supervisor has taken this segment: a master that took us for dead.
- * What stands there is the other's.
- */
-
-int
-mistral_adopt_replaced(mistral_super_t *s)
-{
-    return atomic_load(&s->shm->supervisor_pid) != (uint32_t) getpid();
 }

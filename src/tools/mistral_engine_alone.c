@@ -92,9 +92,13 @@ mistral_alone_segment(mistral_alone_t *a, mst_setup_t *setup, mst_err_t *err)
 {
     uint32_t  req, rsp;
 
+    if (mst_setup_create(setup, &a->fds[MST_FD_SETUP], err) != MST_OK) {
+        return MST_ERROR;
+    }
+
     mst_shm_sizes(setup->context, &req, &rsp);
 
-    return mst_shm_create(&a->map, &a->fds[MST_FD_MEM], setup,
+    return mst_shm_create(&a->map, &a->fds[MST_FD_MEM], setup->name,
                           MISTRAL_ALONE_SLOTS, req, rsp, err);
 }
 

@@ -8,8 +8,7 @@
  * Supervisors started here are children of the engine, and this thread is
  * the one that they hear of: it ends with the process only.  The program is
  * run by vfork(): nothing of an engine of any size is copied.  When nginx has
- * gone meanwhile, or another supervisor has the segment, nobody needs this
- * engine, and this thread ends the process.
+ * gone meanwhile nobody needs this engine, and this thread ends the process.
  */
 
 #include <errno.h>
@@ -40,10 +39,9 @@
 
 
 typedef struct {
-    mst_shm_t  *shm;
     int         exe;               /* of ourselves, O_PATH */
     int         pidfd;             /* of the supervisor that started us */
-    pid_t       super;             /* what the segment says */
+    pid_t       super;             /* the last one that was one */
     uint32_t    failures;          /* in a row */
     uint64_t    pause;             /* before the next one, ns */
     char        adopt[32];
@@ -54,10 +52,10 @@ typedef struct {
 static void *mistral_keep_run(void *data);
 static void mistral_keep_first(mistral_keep_t *k);
 static void mistral_keep_look(mistral_keep_t *k);
-static void mistral_keep_leave(int rc, const char *why);
 static pid_t mistral_keep_start(mistral_keep_t *k);
 static pid_t mistral_keep_exec(int exe, char **argv);
-static void mistral_keep_ended(mistral_keep_t *k, pid_t pid, uint64_t lived);
+static void mistral_keep_ended(mistral_keep_t *k, pid_t pid, int status,
+    uint64_t lived);
 
 
 static mistral_keep_t  mistral_keep;
@@ -88,7 +86,6 @@ mistral_engine_keep(const mistral_engine_t *e, pid_t supervisor)
 
     k = &mistral_keep;
 
-    k->shm = e->map.shm;
     k->super = supervisor;
     k->pidfd = -1;
     k->exe = mistral_engine_image(e);
@@ -130,6 +127,7 @@ mistral_engine_keep(const mistral_engine_t *e, pid_t supervisor)
 static void *
 mistral_keep_run(void *data)
 {
+    int              status;
     pid_t            pid;
     uint64_t         start;
     mistral_keep_t  *k = data;
@@ -143,14 +141,15 @@ mistral_keep_run(void *data)
 
         start = mst_time_ns();
         pid = mistral_keep_start(k);
+        status = MISTRAL_FAILED << 8;
 
         if (pid != -1) {
-            while (waitpid(pid, NULL, 0) == -1 && errno == EINTR) {
+            while (waitpid(pid, &status, 0) == -1 && errno == EINTR) {
                 /* void */
             }
         }
 
-        mistral_keep_ended(k, pid, mst_time_ns() - start);
+        mistral_keep_ended(k, pid, status, mst_time_ns() - start);
     }
 
     return NULL;
@@ -194,24 +193,11 @@ mistral_keep_look(mistral_keep_t *k)
     } while (n == -1 && errno == EINTR);
 
     if (n == 1) {
-        mistral_keep_leave(MISTRAL_OK, "nginx and the supervisor are gone, "
-                           "leaving");
+        mistral_engine_log_last_words();
+        mst_log(&mistral_engine_log, MST_LOG_NOTICE, "nginx and the "
+                "supervisor are gone, leaving");
+        _exit(MISTRAL_OK);
     }
-
-    if (atomic_load(&k->shm->supervisor_pid) != (uint32_t) k->super) {
-        mistral_keep_leave(MISTRAL_FAILED, "another supervisor has this "
-                           "shared memory, leaving");
-    }
-}
-
-
-static void
-mistral_keep_leave(int rc, const char *why)
-{
-    mistral_engine_log_last_words();
-    mst_log(&mistral_engine_log, MST_LOG_NOTICE, "%s", why);
-
-    _exit(rc);
 }
 
 
@@ -261,12 +247,12 @@ mistral_keep_exec(int exe, char **argv)
 }
 
 
+/* one that ends by itself, and not well, was none */
+
 static void
-mistral_keep_ended(mistral_keep_t *k, pid_t pid, uint64_t lived)
+mistral_keep_ended(mistral_keep_t *k, pid_t pid, int status, uint64_t lived)
 {
-    if (pid != -1
-        && atomic_load(&k->shm->supervisor_pid) == (uint32_t) pid)
-    {
+    if (!WIFEXITED(status) || WEXITSTATUS(status) == MISTRAL_OK) {
         k->super = pid;
         k->failures = 0;
         k->pause = lived >= MISTRAL_KEEP_GOOD ? 0 : MISTRAL_KEEP_SHORT;

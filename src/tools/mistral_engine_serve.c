@@ -5,7 +5,6 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -15,6 +14,7 @@
 #include "base/mst_time.h"
 #include "engine/mst_engine.h"
 #include "engine/mst_serve.h"
+#include "shm/mst_owner.h"
 #include "tools/mistral_engine.h"
 #include "tools/mistral_tool.h"
 
@@ -80,34 +80,28 @@ mistral_engine_serve(mistral_engine_t *e, uint32_t epoch, pid_t supervisor)
 
 
 /*
- * Two engines on one segment would both write into the workers' rings.  A
- * lock of this process on the segment, which no death leaves behind, keeps
- * the next one waiting should its predecessor die slowly.
+ * Two engines on one segment would both write into the workers' rings: the
+ * next one waits should its predecessor die slowly.
  */
 
 static int
 mistral_serve_alone(void)
 {
-    int              i;
-    struct flock     lock;
+    int              i, rc;
     struct timespec  ts;
-
-    memset(&lock, 0, sizeof(lock));
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
-    lock.l_start = 0;
-    lock.l_len = 1;
 
     ts.tv_sec = 0;
     ts.tv_nsec = 10 * (long) MST_MS;
 
     for (i = 0; i < MISTRAL_SERVE_LOCK; i++) {
 
-        if (fcntl(MST_FD_MEM, F_SETLK, &lock) == 0) {
+        rc = mst_owner_take(MST_FD_MEM, MST_OWNER_ENGINE);
+
+        if (rc == MST_OK) {
             return MST_OK;
         }
 
-        if (errno != EAGAIN && errno != EACCES && errno != EINTR) {
+        if (rc == MST_ERROR) {
             mst_log(&mistral_engine_log, MST_LOG_ALERT, "cannot lock the "
                     "shared memory: %s", strerror(errno));
             return MST_ERROR;

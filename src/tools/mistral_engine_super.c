@@ -33,6 +33,7 @@
 #include <unistd.h>
 
 #include "base/mst_time.h"
+#include "shm/mst_owner.h"
 #include "tools/mistral_engine.h"
 #include "tools/mistral_engine_super.h"
 #include "tools/mistral_tool.h"
@@ -48,7 +49,7 @@
 
 
 static int mistral_super_open(mistral_super_t *s);
-static void mistral_super_begin(mistral_super_t *s);
+static int mistral_super_begin(mistral_super_t *s);
 static int mistral_super_prev(void);
 static int mistral_super_drain(mistral_super_t *s);
 static void mistral_super_down(mistral_super_t *s);
@@ -87,7 +88,9 @@ mistral_engine_supervise(mistral_engine_t *e, pid_t engine, pid_t before)
         }
 
     } else {
-        mistral_super_begin(&s);
+        if (mistral_super_begin(&s) != MST_OK) {
+            return MISTRAL_OK;
+        }
 
         if (mistral_super_drain(&s) == MST_DONE) {
             mistral_super_stop(&s);
@@ -145,9 +148,28 @@ mistral_super_open(mistral_super_t *s)
 }
 
 
-static void
+/* MST_BUSY: whoever asked for a supervisor is told of the one that is there */
+
+static int
 mistral_super_begin(mistral_super_t *s)
 {
+    int    rc;
+    pid_t  pid;
+
+    rc = mst_owner_take(MST_FD_MEM, MST_OWNER_SUPERVISOR);
+
+    if (rc == MST_BUSY) {
+        pid = mst_owner_pid(MST_FD_MEM, MST_OWNER_SUPERVISOR);
+        (void) dprintf(MST_FD_STATUS, "ok %d\n", (int) pid);
+        return rc;
+    }
+
+    if (rc != MST_OK) {
+        (void) dprintf(MST_FD_STATUS, "cannot lock the shared memory: %s\n",
+                       strerror(errno));
+        return rc;
+    }
+
     /* before the answer: who starts workers after it must not find an engine
        READY that died with our predecessor */
 
@@ -160,6 +182,8 @@ mistral_super_begin(mistral_super_t *s)
 
     (void) dprintf(MST_FD_STATUS, "ok %d\n", (int) getpid());
     (void) dup2(MST_FD_LOG, MST_FD_STATUS);
+
+    return MST_OK;
 }
 
 
@@ -207,9 +231,7 @@ mistral_super_drain(mistral_super_t *s)
     pf.revents = 0;
     (void) poll(&pf, 1, 0);
 
-    if (pf.revents & (POLLHUP | POLLERR | POLLNVAL)
-        || mistral_adopt_replaced(s))
-    {
+    if (pf.revents & (POLLHUP | POLLERR | POLLNVAL)) {
         return MST_DONE;
     }
 
@@ -344,12 +366,6 @@ mistral_super_wait(mistral_super_t *s)
 
     mistral_super_signals(s);
 
-    if (s->leave) {
-        mst_log(&mistral_engine_log, MST_LOG_WARN,
-                "another supervisor has this engine, leaving");
-        return MST_DONE;
-    }
-
     if (mst_time_ns() < s->look_ns) {
         return MST_OK;
     }
@@ -422,12 +438,7 @@ mistral_super_ended(mistral_super_t *s, int status)
     pid = s->engine;
     s->engine = 0;
 
-    if (mistral_adopt_replaced(s)) {
-        s->leave = 1;
-
-    } else {
-        mistral_super_died(s, pid, status);
-    }
+    mistral_super_died(s, pid, status);
 
     s->adopted = 0;
 }
@@ -561,9 +572,7 @@ mistral_super_stop(mistral_super_t *s)
         }
     }
 
-    if (!mistral_adopt_replaced(s)) {
-        atomic_store(&s->shm->state, MST_STATE_DOWN);
-        atomic_store(&s->shm->engine_pid, 0);
-        atomic_store(&s->shm->supervisor_pid, 0);
-    }
+    atomic_store(&s->shm->state, MST_STATE_DOWN);
+    atomic_store(&s->shm->engine_pid, 0);
+    atomic_store(&s->shm->supervisor_pid, 0);
 }

@@ -34,7 +34,6 @@ typedef struct {
     uint64_t           look_ns;    /* next look at what has no event */
     uint32_t           masters[MISTRAL_SUPER_MASTERS];  /* known and alive */
     int                quiet;      /* looks in a row that found nobody */
-    int                leave;      /* nothing to do here any more */
     uint64_t           beat_ns;    /* the heartbeat of the last look */
     uint64_t           hung_ms;    /* its age when we killed the engine; 0 =
                                       we did not */
@@ -43,15 +42,12 @@ typedef struct {
 
 /* mistral_engine_adopt.c */
 
-/* MST_ERROR: another supervisor was faster */
+/* MST_ERROR: there is another supervisor */
 int mistral_adopt_take(mistral_super_t *s, pid_t engine, pid_t before);
 
 /* of the engine, child or parent; gone: waits for a child at the same time */
 void mistral_adopt_kill(mistral_super_t *s, int signo);
 int mistral_adopt_gone(mistral_super_t *s);
-
-/* another supervisor has taken this segment: what stands there is its own */
-int mistral_adopt_replaced(mistral_super_t *s);
 
 
 /* mistral_engine_users.c: once a second; 1 = nobody is left */

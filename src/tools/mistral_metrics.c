@@ -104,9 +104,9 @@ mistral_metrics_check(int fd, uint64_t *size, uint32_t *n_slots,
     mst_shm_t    head;
     struct stat  st;
 
-    n = pread(fd, &head, offsetof(mst_shm_t, setup), 0);
+    n = pread(fd, &head, offsetof(mst_shm_t, name), 0);
 
-    if (n != (ssize_t) offsetof(mst_shm_t, setup)
+    if (n != (ssize_t) offsetof(mst_shm_t, name)
         || head.magic != MST_SHM_MAGIC)
     {
         return mst_err_set(err, "descriptor %d of it is not the shared memory "
@@ -194,8 +194,8 @@ mistral_metrics_name(const mst_shm_t *shm, char name[64])
 {
     size_t  i;
 
-    for (i = 0; i < 63 && shm->setup.name[i]; i++) {
-        name[i] = shm->setup.name[i];
+    for (i = 0; i < 63 && shm->name[i]; i++) {
+        name[i] = shm->name[i];
 
         if (name[i] < ' ' || name[i] > '~') {
             name[i] = '?';

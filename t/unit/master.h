@@ -29,6 +29,7 @@
 
 #include "base/mst_time.h"
 #include "shm/mst_place.h"
+#include "shm/mst_setup.h"
 #include "shm/mst_slot.h"
 
 
@@ -96,7 +97,7 @@ master_init(master_t *m)
                          sizeof(TEXT) - 1);
     }
 
-    assert_int_equal(mst_shm_create(&m->map, &m->memfd, &m->setup, N_SLOTS,
+    assert_int_equal(mst_shm_create(&m->map, &m->memfd, "demo", N_SLOTS,
                                     65536, 65536, &err), MST_OK);
     m->shm = m->map.shm;
 
@@ -163,10 +164,14 @@ exec(int *src, int n, int status)
 static inline int
 master_spawn(master_t *m)
 {
-    int    i, rc, life[2], alive[2], st[2], src[N_FDS];
-    pid_t  pid;
-    size_t n;
-    ssize_t  size;
+    int        i, rc, setup, life[2], alive[2], st[2], src[N_FDS];
+    pid_t      pid;
+    size_t     n;
+    ssize_t    size;
+    mst_err_t  err;
+
+    err.text[0] = '\0';
+    assert_int_equal(mst_setup_create(&m->setup, &setup, &err), MST_OK);
 
     assert_int_equal(pipe2(life, O_CLOEXEC), 0);
     assert_int_equal(pipe2(alive, O_CLOEXEC), 0);
@@ -179,6 +184,7 @@ master_spawn(master_t *m)
     src[MST_FD_LOGFILE] = m->logfile;
     src[MST_FD_WAKE] = m->wake;
     src[MST_FD_PREV] = m->wake;                /* no pipe: no predecessor */
+    src[MST_FD_SETUP] = setup;
 
     for (i = 0; i < N_SLOTS; i++) {
         src[MST_FD_SLOT0 + i] = m->slots[i];
@@ -188,6 +194,7 @@ master_spawn(master_t *m)
 
     pid = exec(src, N_FDS, st[1]);
 
+    (void) close(setup);
     (void) close(st[1]);
     (void) close(life[0]);
     (void) close(alive[1]);

@@ -54,11 +54,8 @@ static void
 world_init(world_t *w)
 {
     mst_err_t    err;
-    mst_setup_t  setup;
 
-    memset(&setup, 0, sizeof(setup));
-
-    assert_int_equal(mst_shm_create(&w->m, &w->fd, &setup, 4, 65536, 4096,
+    assert_int_equal(mst_shm_create(&w->m, &w->fd, "demo", 4, 65536, 4096,
                                     &err), MST_OK);
 
     assert_int_equal(mst_slot_claim(&w->m, 100), 0);
@@ -660,14 +657,12 @@ test_random_kills(void **state)
     uint64_t           x, r2;
     mst_map_t         *m;
     mst_err_t          err;
-    mst_setup_t        setup;
     _Atomic uint32_t  *stop, *stop_engine;
 
     (void) state;
 
-    memset(&setup, 0, sizeof(setup));
     m = &world.m;
-    assert_int_equal(mst_shm_create(m, &fd, &setup, 8, 65536, 4096, &err),
+    assert_int_equal(mst_shm_create(m, &fd, "demo", 8, 65536, 4096, &err),
                      MST_OK);
     world.fd = fd;
 

@@ -26,14 +26,10 @@ static int
 create(mst_map_t *m, mst_err_t *err)
 {
     int          fd;
-    mst_setup_t  setup;
-
-    memset(&setup, 0, sizeof(setup));
-    strcpy(setup.name, "demo");
 
     memset(err, 0, sizeof(mst_err_t));
 
-    assert_int_equal(mst_shm_create(m, &fd, &setup, 8, 65536, 4096,
+    assert_int_equal(mst_shm_create(m, &fd, "demo", 8, 65536, 4096,
                                     err), MST_OK);
     return fd;
 }
@@ -89,7 +85,7 @@ test_create(void **state)
     assert_int_equal(b.req_size, 65536);
     assert_int_equal(b.rsp_size, 4096);
     assert_int_equal(b.shm->hash, 0x1234);
-    assert_string_equal(b.shm->setup.name, "demo");
+    assert_string_equal(b.shm->name, "demo");
     assert_int_equal((uintptr_t) b.slots % MST_CACHE_LINE, 0);
     assert_ptr_equal(b.rings + 8 * (65536 + 4096),
                      (unsigned char *) b.shm + b.size);
@@ -226,7 +222,6 @@ test_create_refused(void **state)
     size_t       i;
     mst_err_t    err;
     mst_map_t    m;
-    mst_setup_t  setup;
     uint32_t     bad[][3] = {
         { 0, 4096, 4096 }, { MST_MAX_SLOTS + 1, 4096, 4096 },
         { 1, 4095, 4096 }, { 1, 4096, 5000 }, { 1, 4096, 0x80000000u }
@@ -234,12 +229,11 @@ test_create_refused(void **state)
 
     (void) state;
 
-    memset(&setup, 0, sizeof(setup));
 
     for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         memset(&err, 0, sizeof(err));
         fd = -1;
-        assert_int_equal(mst_shm_create(&m, &fd, &setup, bad[i][0],
+        assert_int_equal(mst_shm_create(&m, &fd, "demo", bad[i][0],
                                         bad[i][1], bad[i][2], &err),
                          MST_ERROR);
         assert_true(err.text[0] != '\0');

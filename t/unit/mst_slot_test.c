@@ -25,11 +25,8 @@ create(mst_map_t *m)
 {
     int          fd;
     mst_err_t    err;
-    mst_setup_t  setup;
 
-    memset(&setup, 0, sizeof(setup));
-
-    assert_int_equal(mst_shm_create(m, &fd, &setup, N_SLOTS, 4096, 4096,
+    assert_int_equal(mst_shm_create(m, &fd, "demo", N_SLOTS, 4096, 4096,
                                     &err), MST_OK);
     return fd;
 }

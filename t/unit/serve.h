@@ -138,17 +138,15 @@ world_init(world_t *w, const mst_null_conf_t *null, uint32_t max_batch)
 {
     int          i, fd;
     mst_err_t    err;
-    mst_setup_t  setup;
 
     memset(w, 0, sizeof(world_t));
-    memset(&setup, 0, sizeof(setup));
     memset(&err, 0, sizeof(err));
 
     w->log.handler = world_log;
     w->log.data = w;
     w->log.level = MST_LOG_DEBUG;
 
-    assert_int_equal(mst_shm_create(&w->map, &w->memfd, &setup, N_SLOTS,
+    assert_int_equal(mst_shm_create(&w->map, &w->memfd, "demo", N_SLOTS,
                                     RING, RING, &err), MST_OK);
     assert_int_equal(pipe(w->life), 0);
 
