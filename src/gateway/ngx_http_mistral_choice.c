@@ -49,6 +49,7 @@ ngx_http_mistral_tokens(ngx_http_mistral_choice_t *choice,
                       "%uD on, %uD of %uD are there", &ctx->id, rec->n,
                       rec->first, choice->tokens, max);
 
+        ctx->fault = 1;
         ctx->shed = ngx_http_mistral_unavailable(NGX_HTTP_MISTRAL_DOWN,
                                                  &ctx->error);
         return MST_ERROR;

@@ -13,7 +13,7 @@
 static ngx_http_err_page_t *ngx_http_mistral_error_page(ngx_http_request_t *r,
     ngx_int_t status);
 static ngx_int_t ngx_http_mistral_shed_headers(ngx_http_request_t *r,
-    const char *shed);
+    const char *shed, ngx_uint_t retry_after);
 static void ngx_http_mistral_free_body(void *data);
 
 
@@ -45,7 +45,8 @@ ngx_http_mistral_refuse(ngx_http_request_t *r, const mst_api_error_t *e,
 
     if (e->status == NGX_HTTP_SERVICE_UNAVAILABLE
         && (page == NULL || page->overwrite == -1)
-        && ngx_http_mistral_shed_headers(r, shed) != NGX_OK)
+        && ngx_http_mistral_shed_headers(r, shed, ctx ? ctx->retry_after : 0)
+           != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -95,11 +96,18 @@ ngx_http_mistral_error_page(ngx_http_request_t *r, ngx_int_t status)
 
 
 static ngx_int_t
-ngx_http_mistral_shed_headers(ngx_http_request_t *r, const char *shed)
+ngx_http_mistral_shed_headers(ngx_http_request_t *r, const char *shed,
+    ngx_uint_t retry_after)
 {
     ngx_str_t  value;
 
-    ngx_str_set(&value, "1");
+    value.data = ngx_pnalloc(r->pool, NGX_INT_T_LEN);
+    if (value.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    value.len = ngx_sprintf(value.data, "%ui", ngx_max(retry_after, 1))
+                - value.data;
 
     if (ngx_http_mistral_add_header(r, "Retry-After", &value) != NGX_OK) {
         return NGX_ERROR;
@@ -125,6 +133,10 @@ ngx_http_mistral_fail(ngx_http_mistral_ctx_t *ctx)
 
     if (ctx->header_sent) {
         ngx_http_mistral_advance(ctx);
+        return;
+    }
+
+    if (ngx_http_mistral_policy_refused(ctx) == NGX_OK) {
         return;
     }
 

@@ -13,6 +13,40 @@ static const ngx_http_mistral_policy_t  *ngx_http_mistral_policies[] = {
 
 
 ngx_int_t
+ngx_http_mistral_policy_state(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_model_t *m)
+{
+    ngx_int_t                          rc;
+    const ngx_http_mistral_policy_t  **p;
+
+    for (p = ngx_http_mistral_policies; *p; p++) {
+        rc = (*p)->state ? (*p)->state(ctx, m) : NGX_OK;
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_http_mistral_policy_elsewhere(ngx_http_mistral_ctx_t *ctx)
+{
+    const ngx_http_mistral_policy_t  **p;
+
+    for (p = ngx_http_mistral_policies; *p; p++) {
+        if ((*p)->elsewhere && (*p)->elsewhere(ctx)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+ngx_int_t
 ngx_http_mistral_policy_resolved(ngx_http_mistral_ctx_t *ctx)
 {
     ngx_int_t                          rc;
@@ -97,6 +131,21 @@ ngx_http_mistral_policy_headers(ngx_http_mistral_ctx_t *ctx)
     }
 
     return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_mistral_policy_refused(ngx_http_mistral_ctx_t *ctx)
+{
+    const ngx_http_mistral_policy_t  **p;
+
+    for (p = ngx_http_mistral_policies; *p; p++) {
+        if ((*p)->refused && (*p)->refused(ctx) == NGX_OK) {
+            return NGX_OK;
+        }
+    }
+
+    return NGX_DECLINED;
 }
 
 

@@ -18,6 +18,15 @@
 
 
 typedef struct {
+    /* may this model be asked now?  At each look at its engine, the first
+       one before the body is read */
+    ngx_int_t  (*state)(ngx_http_mistral_ctx_t *ctx,
+                        ngx_http_mistral_model_t *m);
+
+    /* it may not (ctx->error), and the body was not read yet; 1: read it,
+       another model may answer */
+    ngx_uint_t (*elsewhere)(ngx_http_mistral_ctx_t *ctx);
+
     /* the body is parsed (ctx->body) and mistral_pass has chosen ctx->model;
        a hook may choose another one */
     ngx_int_t  (*resolved)(ngx_http_mistral_ctx_t *ctx);
@@ -38,20 +47,32 @@ typedef struct {
     ngx_int_t  (*headers)(ngx_http_mistral_ctx_t *ctx);
 
     /*
-     * Once for each request that came to "counted", whatever became of it:
-     * ngx_http_mistral_usage() is as exact as it will be.  Before the last
-     * byte is passed to the filters, or when the request is closed.
+     * ctx->error is about to be the answer.  NGX_OK: it is not, the hook has
+     * called ngx_http_mistral_redo(), and the context may be gone; then what
+     * was counted is settled, for nothing, and "counted" comes again.
+     * NGX_DECLINED: it is.
+     */
+    ngx_int_t  (*refused)(ngx_http_mistral_ctx_t *ctx);
+
+    /*
+     * Once for each time that a request came to "counted", whatever became
+     * of it: ngx_http_mistral_usage() is as exact as it will be.  Before the
+     * last byte is passed to the filters, or when the request is closed.
      */
     void       (*settle)(ngx_http_mistral_ctx_t *ctx);
 } ngx_http_mistral_policy_t;
 
 
+ngx_int_t ngx_http_mistral_policy_state(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_model_t *m);
+ngx_uint_t ngx_http_mistral_policy_elsewhere(ngx_http_mistral_ctx_t *ctx);
 ngx_int_t ngx_http_mistral_policy_resolved(ngx_http_mistral_ctx_t *ctx);
 ngx_int_t ngx_http_mistral_policy_counted(ngx_http_mistral_ctx_t *ctx);
 void ngx_http_mistral_policy_submit(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_choice_t *choice, mst_rec_submit_t *s);
 ngx_int_t ngx_http_mistral_policy_progress(ngx_http_mistral_ctx_t *ctx);
 ngx_int_t ngx_http_mistral_policy_headers(ngx_http_mistral_ctx_t *ctx);
+ngx_int_t ngx_http_mistral_policy_refused(ngx_http_mistral_ctx_t *ctx);
 void ngx_http_mistral_policy_settle(ngx_http_mistral_ctx_t *ctx);
 
 

@@ -25,6 +25,11 @@ static void ngx_http_mistral_read_handler(ngx_http_request_t *r);
 static void ngx_http_mistral_body_handler(ngx_http_request_t *r);
 static u_char *ngx_http_mistral_gather(ngx_http_request_t *r, size_t *len);
 static ngx_int_t ngx_http_mistral_resolve(ngx_http_mistral_ctx_t *ctx);
+static void ngx_http_mistral_begin(ngx_http_mistral_ctx_t *ctx);
+static ngx_int_t ngx_http_mistral_look(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_model_t *m);
+static void ngx_http_mistral_forget_error(ngx_http_mistral_ctx_t *ctx);
+static void ngx_http_mistral_log_state(ngx_http_mistral_ctx_t *ctx);
 static void ngx_http_mistral_cleanup(void *data);
 static void ngx_http_mistral_forget_variables(ngx_http_request_t *r);
 static void ngx_http_mistral_free(void *data);
@@ -74,9 +79,15 @@ ngx_http_mistral_handler(ngx_http_request_t *r)
 
     mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mistral_module);
 
-    if (mlcf->model && ngx_http_mistral_check_state(ctx, mlcf->model) != NGX_OK)
-    {
-        return ngx_http_mistral_refuse(r, &ctx->error, ctx->shed);
+    if (mlcf->model && ngx_http_mistral_look(ctx, mlcf->model) != NGX_OK) {
+
+        if (!ngx_http_mistral_policy_elsewhere(ctx)) {
+            ngx_http_mistral_log_state(ctx);
+            return ngx_http_mistral_refuse(r, &ctx->error, ctx->shed);
+        }
+
+        ngx_http_mistral_forget_error(ctx);
+        ctx->model = NULL;
     }
 
     rc = ngx_http_mistral_read_body(r, ngx_http_mistral_body_handler);
@@ -341,12 +352,32 @@ ngx_http_mistral_body_handler(ngx_http_request_t *r)
         rc = ngx_http_mistral_policy_resolved(ctx);
     }
 
-    if (rc == NGX_OK
-        && mst_request_check_ids(ctx->body,
-                                 mst_tokenizer_info(ctx->model->tokenizer)
-                                     ->n_vocab,
-                                 &ctx->error)
-           != MST_OK)
+    if (rc == NGX_OK) {
+        ngx_http_mistral_begin(ctx);
+
+    } else if (rc == NGX_DECLINED) {
+        ngx_http_mistral_fail(ctx);
+
+    } else {
+        ngx_http_mistral_fail_internal(ctx);
+    }
+}
+
+
+/* the model is chosen: from here on for each one that is tried */
+
+static void
+ngx_http_mistral_begin(ngx_http_mistral_ctx_t *ctx)
+{
+    ngx_int_t  rc;
+
+    rc = NGX_OK;
+
+    if (mst_request_check_ids(ctx->body,
+                              mst_tokenizer_info(ctx->model->tokenizer)
+                                  ->n_vocab,
+                              &ctx->error)
+        != MST_OK)
     {
         rc = NGX_DECLINED;
     }
@@ -534,16 +565,80 @@ ngx_http_mistral_resolve(ngx_http_mistral_ctx_t *ctx)
 }
 
 
+void
+ngx_http_mistral_redo(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_model_t *m)
+{
+    ngx_http_mistral_release(ctx);
+    ngx_http_mistral_choices_fini(ctx);
+    ngx_http_mistral_sources_fini(ctx);
+
+    ctx->n_choices = 0;
+    ctx->n_sent = 0;
+    ctx->n_done = 0;
+    ctx->n_sources = 0;
+    ctx->n_encoded = 0;
+    ctx->n_ids = 0;
+
+    ngx_http_mistral_policy_settle(ctx);
+
+    ctx->counted = 0;
+    ctx->settled = 0;
+    ctx->admitted = 0;
+    ctx->first_ns = 0;
+    mst_buf_reset(&ctx->out);
+    ngx_memzero(&ctx->reply, sizeof(mst_reply_t));
+    ngx_http_mistral_forget_error(ctx);
+
+    ctx->model = m;
+
+    ngx_http_mistral_begin(ctx);
+}
+
+
+static void
+ngx_http_mistral_forget_error(ngx_http_mistral_ctx_t *ctx)
+{
+    ngx_memzero(&ctx->error, sizeof(mst_api_error_t));
+    ctx->shed = NULL;
+    ctx->retry_after = 0;
+    ctx->fault = 0;
+}
+
+
 ngx_int_t
 ngx_http_mistral_check_state(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_model_t *m)
 {
+    ngx_int_t  rc;
+
+    rc = ngx_http_mistral_look(ctx, m);
+
+    if (rc == NGX_DECLINED) {
+        ngx_http_mistral_log_state(ctx);
+    }
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_look(ngx_http_mistral_ctx_t *ctx, ngx_http_mistral_model_t *m)
+{
+    ngx_int_t                 rc;
     ngx_http_mistral_state_e  state;
 
     /* text to tokens and back needs no engine */
 
     if (ctx->api == MST_API_TOKENIZE || ctx->api == MST_API_DETOKENIZE) {
         return NGX_OK;
+    }
+
+    rc = ngx_http_mistral_policy_state(ctx, m);
+
+    if (rc != NGX_OK) {
+        ctx->model = m;
+        return rc;
     }
 
     state = ngx_http_mistral_link_state(m);
@@ -555,13 +650,20 @@ ngx_http_mistral_check_state(ngx_http_mistral_ctx_t *ctx,
     ctx->model = m;
     ctx->shed = ngx_http_mistral_unavailable(state, &ctx->error);
 
-    ngx_log_error(NGX_LOG_WARN, ctx->request->connection->log, 0,
-                  "mistral: request \"%V\" refused: engine of model \"%V\" "
-                  "is %s", &ctx->id, &m->name,
-                  state == NGX_HTTP_MISTRAL_LOADING ? "loading"
-                  : state == NGX_HTTP_MISTRAL_DRAINING ? "draining" : "down");
-
     return NGX_DECLINED;
+}
+
+
+static void
+ngx_http_mistral_log_state(ngx_http_mistral_ctx_t *ctx)
+{
+    ngx_log_error(NGX_LOG_WARN, ctx->request->connection->log, 0,
+                  "mistral: request \"%V\" refused: %s of model \"%V\" is %s",
+                  &ctx->id,
+                  ngx_strcmp(ctx->shed, "breaker") == 0 ? "breaker" : "engine",
+                  &ctx->model->name,
+                  ngx_strcmp(ctx->shed, "breaker") == 0 ? "open"
+                  : ngx_strcmp(ctx->shed, "engine") == 0 ? "down" : ctx->shed);
 }
 
 

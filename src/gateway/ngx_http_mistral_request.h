@@ -112,6 +112,7 @@ struct ngx_http_mistral_ctx_s {
 
     mst_api_error_t              error;        /* status 0: none */
     const char                  *shed;         /* $mistral_shed_reason */
+    ngx_uint_t                   retry_after;  /* seconds; 0 = as usual */
     const char                  *aborted;      /* "error", "abort" */
 
     uint64_t                     start_ns;     /* the handler was entered */
@@ -127,6 +128,8 @@ struct ngx_http_mistral_ctx_s {
     unsigned                     header_sent:1;
     unsigned                     last:1;       /* all of it is in "out" */
     unsigned                     closing:1;    /* the error event is */
+    unsigned                     fault:1;      /* ctx->error is the engine's:
+                                                  it died, hung, broke off */
     unsigned                     counted:1;    /* came to the policies' step */
     unsigned                     settled:1;    /* left it */
 };
@@ -146,6 +149,11 @@ ngx_int_t ngx_http_mistral_parse(ngx_http_mistral_ctx_t *ctx);
 
 /* NGX_OK: the engine is ready, or not needed; NGX_DECLINED: ctx->error */
 ngx_int_t ngx_http_mistral_check_state(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_model_t *m);
+
+/* the same request to another model, from the prompt on; nothing was sent
+   of an answer.  The context may be gone afterwards */
+void ngx_http_mistral_redo(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_model_t *m);
 
 /* no status is sent by it: calls, timer and encoder end */

@@ -193,6 +193,7 @@ ngx_http_mistral_lost(ngx_http_mistral_call_t *call)
         }
     }
 
+    ctx->fault = 1;
     ctx->shed = ngx_http_mistral_unavailable(NGX_HTTP_MISTRAL_DOWN,
                                              &ctx->error);
 
@@ -328,6 +329,9 @@ ngx_http_mistral_done(ngx_http_mistral_choice_t *choice,
                   "mistral: request \"%V\" failed in the engine of model "
                   "\"%V\" after %uD tokens: %s", &ctx->id, &ctx->model->name,
                   choice->tokens, mst_record_finish_name(rec->finish));
+
+    ctx->fault = rec->finish == MST_FINISH_NUMERIC
+                 || rec->finish == MST_FINISH_ERROR;
 
     if (rec->finish == MST_FINISH_NUMERIC) {
         (void) mst_api_error_set(&ctx->error, NGX_HTTP_INTERNAL_SERVER_ERROR,

@@ -430,6 +430,7 @@ ngx_http_mistral_timed_out(ngx_http_mistral_ctx_t *ctx)
                       NGX_ETIMEDOUT, "mistral: request \"%V\": engine of "
                       "model \"%V\" is silent", &ctx->id, &ctx->model->name);
 
+        ctx->fault = 1;
         ctx->shed = ngx_http_mistral_unavailable(NGX_HTTP_MISTRAL_DOWN,
                                                  &ctx->error);
         return;
