@@ -46,7 +46,8 @@ typedef struct {
 
 static int mst_request_fill(mst_request_owner_t *o, const json_t *root,
     mst_api_error_t *e);
-static int mst_request_model(const mst_field_t *f, mst_request_owner_t *o);
+static int mst_request_name(const mst_field_t *f, const char *name,
+    const char *what, mst_buf_t *text, mst_str_t *value);
 static int mst_request_chat(const mst_field_t *f, mst_request_owner_t *o);
 static int mst_request_messages(const mst_field_t *f,
     mst_request_owner_t *o);
@@ -191,6 +192,7 @@ mst_request_destroy(mst_request_t *r)
     o = (mst_request_owner_t *) r;
 
     mst_free(r->messages);
+    mst_free(r->system);
     mst_input_destroy(r);
     mst_free(r->bias);
     mst_free(r->stop_ids);
@@ -210,7 +212,10 @@ mst_request_fill(mst_request_owner_t *o, const json_t *root,
     f.path[0] = '\0';
     f.e = e;
 
-    if (mst_request_model(&f, o) != MST_OK) {
+    if (mst_request_name(&f, "model", "the name of a model", &o->text,
+                         &o->request.model)
+        != MST_OK)
+    {
         return MST_ERROR;
     }
 
@@ -235,25 +240,27 @@ mst_request_fill(mst_request_owner_t *o, const json_t *root,
 }
 
 
+/* a string that is not empty where it is given */
+
 static int
-mst_request_model(const mst_field_t *f, mst_request_owner_t *o)
+mst_request_name(const mst_field_t *f, const char *name, const char *what,
+    mst_buf_t *text, mst_str_t *value)
 {
     int        rc;
     mst_str_t  s;
 
-    rc = mst_field_string(f, "model", &s);
+    rc = mst_field_string(f, name, &s);
 
     if (rc != MST_OK) {
         return rc == MST_ERROR ? MST_ERROR : MST_OK;
     }
 
     if (s.len == 0) {
-        return mst_field_error(f, "model", MST_FIELD_VALUE,
-                               mst_field_get(f, "model"),
-                               "must be the name of a model");
+        return mst_field_error(f, name, MST_FIELD_VALUE,
+                               mst_field_get(f, name), "must be %s", what);
     }
 
-    o->request.model = mst_chat_copy(&o->text, s);
+    *value = mst_chat_copy(text, s);
 
     return MST_OK;
 }
@@ -308,6 +315,8 @@ mst_request_messages(const mst_field_t *f, mst_request_owner_t *o)
         r->continue_last = 1;
         r->echo = 1;
     }
+
+    r->safe = safe;
 
     return safe ? mst_chat_safe(&r->messages, &r->n_messages, f->e) : MST_OK;
 }
@@ -397,6 +406,12 @@ mst_request_answer(const mst_field_t *f, mst_request_owner_t *o)
     if (mst_unserved_check(f, r->api) != MST_OK
         || mst_sampling_parse(f, r, &o->text) != MST_OK
         || mst_request_stream(f, r) != MST_OK
+        || mst_request_name(f, "task", "the name of a task", &o->text,
+                            &r->task)
+           != MST_OK
+        || mst_request_name(f, "cache_salt", "a string with at least one "
+                            "byte", &o->text, &r->cache_salt)
+           != MST_OK
         || mst_field_object(f, "metadata", &metadata) == MST_ERROR)
     {
         return MST_ERROR;
@@ -542,7 +557,7 @@ mst_request_limits(mst_request_t *r, size_t n_prompt, uint32_t context,
 }
 
 
-/* the least of the limits that the client gave; 0 = none at all */
+/* the least of the limits; 0 = none at all */
 
 static uint32_t
 mst_request_hard(const mst_request_t *r)
@@ -564,7 +579,23 @@ mst_request_hard(const mst_request_t *r)
         hard = MST_REQUEST_COMPLETION_TOKENS;
     }
 
+    if (r->cap && (hard == 0 || r->cap < hard)) {
+        hard = r->cap;
+    }
+
     return hard;
+}
+
+
+void
+mst_request_default_length(mst_request_t *r, uint32_t n)
+{
+    if (r->given & MST_GIVEN_LENGTH) {
+        return;
+    }
+
+    r->given |= MST_GIVEN_LENGTH;
+    r->max_tokens = n < r->params.min_tokens ? r->params.min_tokens : n;
 }
 
 

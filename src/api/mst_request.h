@@ -49,12 +49,28 @@ typedef struct {
 } mst_input_t;
 
 
+/* what the body itself says, so that no default of the host replaces it */
+#define MST_GIVEN_TEMPERATURE         0x0001
+#define MST_GIVEN_TOP_P               0x0002
+#define MST_GIVEN_TOP_K               0x0004
+#define MST_GIVEN_MIN_P               0x0008
+#define MST_GIVEN_FREQUENCY_PENALTY   0x0010
+#define MST_GIVEN_PRESENCE_PENALTY    0x0020
+#define MST_GIVEN_REPETITION_PENALTY  0x0040
+#define MST_GIVEN_SEED                0x0080
+#define MST_GIVEN_STOP                0x0100
+#define MST_GIVEN_LENGTH              0x0200   /* any limit on the answer */
+
+
 typedef struct {
     mst_api_t        api;
     mst_str_t        model;            /* len 0: absent */
+    uint32_t         given;            /* MST_GIVEN_* */
 
     mst_message_t   *messages;         /* [n_messages] chat, tokenize */
     size_t           n_messages;
+    int              safe;             /* the first is safe_prompt's */
+    char            *system;           /* mst_system.c's text, owned */
 
     int              continue_last;    /* the last message, an assistant's, is
                                           what the answer goes on with */
@@ -80,6 +96,8 @@ typedef struct {
     uint32_t         max_new_tokens;   /* soft */
     uint32_t         hard_max_new_tokens;
 
+    uint32_t         cap;              /* the host's own strict limit */
+
     int              prompt_only;      /* "max_tokens": 0 */
 
     uint32_t         n;                /* answers to each input, 1 .. 128 */
@@ -91,6 +109,8 @@ typedef struct {
     int              add_special_tokens;   /* tokenize; default 1 */
     int              return_token_strs;    /* tokenize */
     mst_str_t        user;
+    mst_str_t        task;             /* len 0: absent */
+    mst_str_t        cache_salt;       /* len 0: absent */
 } mst_request_t;
 
 
@@ -102,11 +122,16 @@ void mst_request_destroy(mst_request_t *r);    /* r may be NULL */
 /*
  * The engine's limits for a prompt of n_prompt tokens in a context: fills
  * r->params.max_tokens (hard end) and soft_tokens.  Both families of
- * DESIGN 8 are combined and clamped to what the context leaves.  400
+ * DESIGN 8 are combined and clamped to the cap and to what the context
+ * leaves.  400
  * context_length_exceeded with both numbers when the prompt leaves no room.
  */
 int mst_request_limits(mst_request_t *r, size_t n_prompt, uint32_t context,
     mst_api_error_t *e);
+
+/* the host's default for the answer's length, where the body has no limit at
+   all; min_tokens asks for at least as much */
+void mst_request_default_length(mst_request_t *r, uint32_t n);
 
 /* ids of bias, stop_ids and prompt_ids are below n_vocab, else 400 */
 int mst_request_check_ids(const mst_request_t *r, uint32_t n_vocab,

@@ -25,17 +25,19 @@ typedef struct {
     double       low;
     double       high;
     size_t       offset;               /* of the float in mst_params_t */
+    uint32_t     given;                /* MST_GIVEN_* */
 } mst_sampling_number_t;
 
 typedef struct {
     const char  *name;
     int64_t      low;
     size_t       offset;               /* of the uint32_t in mst_request_t */
+    uint32_t     given;
 } mst_sampling_count_t;
 
 
-static int mst_sampling_numbers(const mst_field_t *f, mst_params_t *p);
-static int mst_sampling_top_p(const mst_field_t *f, mst_params_t *p);
+static int mst_sampling_numbers(const mst_field_t *f, mst_request_t *r);
+static int mst_sampling_top_p(const mst_field_t *f, mst_request_t *r);
 static int mst_sampling_integers(const mst_field_t *f, mst_request_t *r);
 static int mst_sampling_n(const mst_field_t *f, mst_request_t *r);
 static int mst_sampling_counts(const mst_field_t *f, mst_request_t *r);
@@ -54,18 +56,24 @@ static int mst_sampling_memory(const mst_field_t *f);
 
 
 static const mst_sampling_number_t  mst_sampling_table[] = {
-    { "temperature", 0, 2, offsetof(mst_params_t, temperature) },
-    { "min_p", 0, 1, offsetof(mst_params_t, min_p) },
-    { "frequency_penalty", -2, 2, offsetof(mst_params_t, frequency_penalty) },
-    { "presence_penalty", -2, 2, offsetof(mst_params_t, presence_penalty) },
+    { "temperature", 0, 2, offsetof(mst_params_t, temperature),
+      MST_GIVEN_TEMPERATURE },
+    { "min_p", 0, 1, offsetof(mst_params_t, min_p), MST_GIVEN_MIN_P },
+    { "frequency_penalty", -2, 2, offsetof(mst_params_t, frequency_penalty),
+      MST_GIVEN_FREQUENCY_PENALTY },
+    { "presence_penalty", -2, 2, offsetof(mst_params_t, presence_penalty),
+      MST_GIVEN_PRESENCE_PENALTY },
     { "repetition_penalty", 0.01, 100,
-      offsetof(mst_params_t, repetition_penalty) }
+      offsetof(mst_params_t, repetition_penalty),
+      MST_GIVEN_REPETITION_PENALTY }
 };
 
 static const mst_sampling_count_t  mst_sampling_limits[] = {
-    { "max_new_tokens", 1, offsetof(mst_request_t, max_new_tokens) },
-    { "hard_max_new_tokens", 1, offsetof(mst_request_t, hard_max_new_tokens) },
-    { "min_tokens", 0, offsetof(mst_request_t, params.min_tokens) }
+    { "max_new_tokens", 1, offsetof(mst_request_t, max_new_tokens),
+      MST_GIVEN_LENGTH },
+    { "hard_max_new_tokens", 1, offsetof(mst_request_t, hard_max_new_tokens),
+      MST_GIVEN_LENGTH },
+    { "min_tokens", 0, offsetof(mst_request_t, params.min_tokens), 0 }
 };
 
 
@@ -75,7 +83,7 @@ mst_sampling_parse(const mst_field_t *f, mst_request_t *r, mst_buf_t *text)
     mst_params_default(&r->params);
 
     if (mst_sampling_n(f, r) != MST_OK
-        || mst_sampling_numbers(f, &r->params) != MST_OK
+        || mst_sampling_numbers(f, r) != MST_OK
         || mst_sampling_integers(f, r) != MST_OK
         || mst_sampling_max_tokens(f, r) != MST_OK
         || mst_sampling_counts(f, r) != MST_OK
@@ -126,7 +134,7 @@ mst_sampling_n(const mst_field_t *f, mst_request_t *r)
 
 
 static int
-mst_sampling_numbers(const mst_field_t *f, mst_params_t *p)
+mst_sampling_numbers(const mst_field_t *f, mst_request_t *r)
 {
     int                           rc;
     float                         value;
@@ -147,16 +155,17 @@ mst_sampling_numbers(const mst_field_t *f, mst_params_t *p)
 
         if (rc == MST_OK) {
             value = (float) x;
-            memcpy((char *) p + t->offset, &value, sizeof(float));
+            memcpy((char *) &r->params + t->offset, &value, sizeof(float));
+            r->given |= t->given;
         }
     }
 
-    return mst_sampling_top_p(f, p);
+    return mst_sampling_top_p(f, r);
 }
 
 
 static int
-mst_sampling_top_p(const mst_field_t *f, mst_params_t *p)
+mst_sampling_top_p(const mst_field_t *f, mst_request_t *r)
 {
     double   x;
     json_t  *value;
@@ -178,8 +187,9 @@ mst_sampling_top_p(const mst_field_t *f, mst_params_t *p)
 
     /* 1e-300 is no float */
 
-    p->top_p = x < MST_SAMPLING_MIN_TOP_P ? MST_SAMPLING_MIN_TOP_P
-                                          : (float) x;
+    r->params.top_p = x < MST_SAMPLING_MIN_TOP_P ? MST_SAMPLING_MIN_TOP_P
+                                                 : (float) x;
+    r->given |= MST_GIVEN_TOP_P;
 
     return MST_OK;
 }
@@ -194,13 +204,19 @@ mst_sampling_integers(const mst_field_t *f, mst_request_t *r)
     top_k = 0;
     ignore_eos = 0;
 
-    if (mst_field_integer(f, "top_k", -1, INT32_MAX, &top_k) == MST_ERROR
+    rc = mst_field_integer(f, "top_k", -1, INT32_MAX, &top_k);
+
+    if (rc == MST_ERROR
         || mst_field_flag(f, "ignore_eos", &ignore_eos) == MST_ERROR)
     {
         return MST_ERROR;
     }
 
     r->params.top_k = top_k > 0 ? (int32_t) top_k : 0;
+
+    if (rc == MST_OK) {
+        r->given |= MST_GIVEN_TOP_K;
+    }
 
     if (ignore_eos) {
         r->params.flags |= MST_PARAMS_IGNORE_EOS;
@@ -223,6 +239,7 @@ mst_sampling_integers(const mst_field_t *f, mst_request_t *r)
     if (rc == MST_OK || given == MST_OK) {
         r->params.seed = (uint64_t) seed;
         r->has_seed = 1;
+        r->given |= MST_GIVEN_SEED;
     }
 
     return MST_OK;
@@ -256,6 +273,7 @@ mst_sampling_max_tokens(const mst_field_t *f, mst_request_t *r)
     if (rc == MST_OK || given == MST_OK) {
         r->max_tokens = (uint32_t) n;
         r->prompt_only = n == 0;
+        r->given |= MST_GIVEN_LENGTH;
     }
 
     return MST_OK;
@@ -285,6 +303,7 @@ mst_sampling_counts(const mst_field_t *f, mst_request_t *r)
         if (rc == MST_OK) {
             value = (uint32_t) x;
             memcpy((char *) r + t->offset, &value, sizeof(uint32_t));
+            r->given |= t->given;
         }
     }
 
@@ -475,6 +494,7 @@ mst_sampling_stop(const mst_field_t *f, mst_request_t *r, mst_buf_t *text)
         return MST_OK;
     }
 
+    r->given |= MST_GIVEN_STOP;
     n = json_is_array(value) ? json_array_size(value) : 1;
 
     if (n > MST_SAMPLING_MAX_STOPS) {

@@ -61,7 +61,7 @@ static const mst_unserved_t  mst_unserved_table[] = {
     { "guardrails", MST_UNSERVED_CHAT, mst_unserved_empty },
     { "documents", MST_UNSERVED_CHAT, mst_unserved_empty },
 
-    /* other engines: what would change the answer, and isolation */
+    /* other engines: what would change the answer */
 
     { "structured_outputs", MST_UNSERVED_ANSWER, mst_unserved_empty },
     { "guided_json", MST_UNSERVED_ANSWER, NULL },
@@ -83,8 +83,7 @@ static const mst_unserved_t  mst_unserved_table[] = {
     { "return_tokens_as_token_ids", MST_UNSERVED_ANSWER, mst_unserved_false },
     { "truncate_prompt_tokens", MST_UNSERVED_ANSWER, NULL },
     { "chat_template", MST_UNSERVED_MESSAGES, NULL },
-    { "chat_template_kwargs", MST_UNSERVED_MESSAGES, mst_unserved_empty },
-    { "cache_salt", MST_UNSERVED_ANSWER, NULL }
+    { "chat_template_kwargs", MST_UNSERVED_MESSAGES, mst_unserved_empty }
 };
 
 

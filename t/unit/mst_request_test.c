@@ -60,6 +60,15 @@ static const mst_case_t  cases[] = {
     { C, "{" M ",\"model\":1}", TYPE, "model", "must be a string" },
     { K, "{" P ",\"model\":{}}", TYPE, "model", "must be a string" },
 
+    /* task, cache_salt */
+
+    { C, "{" M ",\"task\":\"sum-up\",\"cache_salt\":\"x\"}", NULL, NULL, NULL },
+    { T, "{" P ",\"task\":null,\"cache_salt\":null}", NULL, NULL, NULL },
+    { C, "{" M ",\"task\":\"\"}", RANGE, "task", "the name of a task" },
+    { C, "{" M ",\"task\":[\"x\"]}", TYPE, "task", "must be a string" },
+    { T, "{" P ",\"cache_salt\":\"\"}", RANGE, "cache_salt", "one byte" },
+    { T, "{" P ",\"cache_salt\":7}", TYPE, "cache_salt", "must be a string" },
+
     /* messages */
 
     { C, "{}", MISSING, "messages", "messages is missing, must be a list" },
@@ -712,6 +721,112 @@ test_damage(void **state)
 }
 
 
+/* what the body says, each by its own bit */
+
+static void
+test_given(void **state)
+{
+    size_t           i;
+    mst_request_t   *r;
+    mst_api_error_t  e;
+
+    static const struct {
+        const char  *body;
+        uint32_t     given;
+    } bodies[] = {
+        { "{" M "}", 0 },
+        { "{" M ",\"temperature\":null,\"stop\":null,\"seed\":null}", 0 },
+        { "{" M ",\"temperature\":1}", MST_GIVEN_TEMPERATURE },
+        { "{" M ",\"top_p\":1}", MST_GIVEN_TOP_P },
+        { "{" M ",\"top_k\":-1}", MST_GIVEN_TOP_K },
+        { "{" M ",\"min_p\":0}", MST_GIVEN_MIN_P },
+        { "{" M ",\"frequency_penalty\":0}", MST_GIVEN_FREQUENCY_PENALTY },
+        { "{" M ",\"presence_penalty\":0}", MST_GIVEN_PRESENCE_PENALTY },
+        { "{" M ",\"repetition_penalty\":1}", MST_GIVEN_REPETITION_PENALTY },
+        { "{" M ",\"seed\":0}", MST_GIVEN_SEED },
+        { "{" M ",\"random_seed\":0}", MST_GIVEN_SEED },
+        { "{" M ",\"stop\":[]}", MST_GIVEN_STOP },
+        { "{" M ",\"stop\":\"x\"}", MST_GIVEN_STOP },
+        { "{" M ",\"max_tokens\":1}", MST_GIVEN_LENGTH },
+        { "{" M ",\"max_completion_tokens\":1}", MST_GIVEN_LENGTH },
+        { "{" M ",\"max_new_tokens\":1}", MST_GIVEN_LENGTH },
+        { "{" M ",\"hard_max_new_tokens\":1}", MST_GIVEN_LENGTH },
+        { "{" M ",\"min_tokens\":1,\"ignore_eos\":true,\"n\":2}", 0 }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        r = mst_request_parse(C, bodies[i].body, strlen(bodies[i].body), &e);
+
+        assert_non_null(r);
+        assert_int_equal(r->given, bodies[i].given);
+
+        mst_request_destroy(r);
+    }
+}
+
+
+/* the host's cap bounds both families; its default is for neither */
+
+static void
+test_cap(void **state)
+{
+    size_t           i;
+    mst_request_t   *r;
+    mst_api_error_t  e;
+
+    static const struct {
+        mst_api_t    api;
+        const char  *body;
+        uint32_t     length;           /* the default; 0 = none */
+        uint32_t     cap;
+        uint32_t     max;              /* what comes of it */
+        uint32_t     soft;
+    } limits[] = {
+        { C, "{" M "}", 0, 0, 90, 0 },
+        { C, "{" M "}", 0, 50, 50, 0 },
+        { C, "{" M "}", 20, 0, 20, 0 },
+        { C, "{" M "}", 20, 10, 10, 0 },
+        { C, "{" M "}", 0, 500, 90, 0 },
+        { C, "{" M ",\"max_tokens\":30}", 20, 0, 30, 0 },
+        { C, "{" M ",\"max_tokens\":30}", 20, 25, 25, 0 },
+        { C, "{" M ",\"max_tokens\":30}", 20, 40, 30, 0 },
+        { C, "{" M ",\"max_new_tokens\":5}", 3, 40, 40, 5 },
+        { C, "{" M ",\"max_new_tokens\":50}", 3, 40, 40, 0 },
+        { C, "{" M ",\"max_new_tokens\":5,\"hard_max_new_tokens\":60}", 3,
+          40, 40, 5 },
+        { C, "{" M ",\"hard_max_new_tokens\":60}", 3, 0, 60, 0 },
+        { C, "{" M ",\"min_tokens\":30}", 20, 0, 30, 0 },
+        { C, "{" M ",\"min_tokens\":30}", 20, 25, 25, 0 },
+        { T, "{" P "}", 0, 0, 16, 0 },
+        { T, "{" P "}", 0, 9, 9, 0 },
+        { T, "{" P "}", 40, 0, 40, 0 },
+        { T, "{" P ",\"echo\":true,\"max_tokens\":0}", 40, 9, 0, 0 }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        r = mst_request_parse(limits[i].api, limits[i].body,
+                              strlen(limits[i].body), &e);
+        assert_non_null(r);
+
+        if (limits[i].length) {
+            mst_request_default_length(r, limits[i].length);
+        }
+
+        r->cap = limits[i].cap;
+
+        assert_int_equal(mst_request_limits(r, 10, 100, &e), MST_OK);
+        assert_int_equal(r->params.max_tokens, limits[i].max);
+        assert_int_equal(r->params.soft_tokens, limits[i].soft);
+
+        mst_request_destroy(r);
+    }
+}
+
+
 int
 main(void)
 {
@@ -723,6 +838,8 @@ main(void)
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_given),
+        cmocka_unit_test(test_cap),
         cmocka_unit_test(test_damage)
     };
 

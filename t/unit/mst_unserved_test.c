@@ -60,8 +60,7 @@ static const mst_case_t  cases[] = {
     { C, "include_stop_str_in_output", { "false" }, { "true" } },
     { C, "skip_special_tokens", { "true" }, { "false" } },
     { C, "chat_template", { NULL }, { "\"x\"" } },
-    { C, "chat_template_kwargs", { "{}" }, { "{\"a\":1}" } },
-    { C, "cache_salt", { NULL }, { "\"x\"" } }
+    { C, "chat_template_kwargs", { "{}" }, { "{\"a\":1}" } }
 };
 
 
