@@ -27,6 +27,7 @@ CFLAGS ?= $(if $(SAN),-O1 -g1 -fno-var-tracking-assignments,-O2 -g)
 MST_CFLAGS = -std=gnu11 -fPIC -fvisibility=hidden -ffp-contract=off \
              -fno-strict-aliasing $(WARN) -Isrc -MMD -MP -D_GNU_SOURCE
 LIBS   = -ljansson -lm -lpthread -ldl
+GATEWAY_LIBS = -lcrypto -lpcre2-8
 
 ifneq ($(SAN),)
 MST_CFLAGS += -Wno-error -fsanitize=address,undefined -fno-omit-frame-pointer \
@@ -52,8 +53,8 @@ MODEL     = $(BUILD)/models/SmolLM2-135M-Instruct.Q4_1.gguf
 MODEL_SHA = b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 VENV      = $(BUILD)/venv
 
-PACKAGES  = gcc make perl nginx nginx-dev libjansson-dev libcmocka-dev \
-            python3-venv curl jq procps libtest-base-perl
+PACKAGES  = gcc make perl nginx nginx-dev libjansson-dev libssl-dev \
+            libpcre2-dev libcmocka-dev python3-venv curl jq procps libtest-base-perl
 
 all: $(BUILD)/mistral module
 
@@ -79,7 +80,7 @@ $(BUILD)/mistral: $(TOOLS:%.c=$(BUILD)/%.o) $(BUILD)/libmst.a
 $(BUILD)/t/%: t/unit/%.c $(BUILD)/libmst.a
 	@mkdir -p $(@D)
 	$(call Q,LD)$(CC) $(MST_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libmst.a \
-	    -lcmocka $(LIBS)
+	    -lcmocka $(GATEWAY_LIBS) $(LIBS)
 
 $(BUILD)/t/mistral_engine_test: | $(BUILD)/mistral
 
@@ -104,14 +105,15 @@ $(BUILD)/t/fuzz/%: t/fuzz/%.c t/fuzz/fuzz.h $(REPLAY) $(BUILD)/libmst.a
 	@mkdir -p $(@D)
 	$(call Q,LD)$(CC) $(MST_CFLAGS) -It/unit $(CFLAGS) $(LDFLAGS) \
 	    $(if $(FUZZ),-fsanitize=fuzzer) -o $@ $(filter %.c,$^) \
-	    $(BUILD)/libmst.a -lcmocka $(LIBS)
+	    $(BUILD)/libmst.a -lcmocka $(GATEWAY_LIBS) $(LIBS)
 
 fuzzers: $(FUZZERS:t/fuzz/%.c=$(BUILD)/t/fuzz/%)
 
 fuzz:
 	@command -v clang >/dev/null \
 	    || $(MAKE) --no-print-directory deps PACKAGES="make gcc clang \
-	        libclang-rt-14-dev libjansson-dev libcmocka-dev"
+	        libclang-rt-14-dev libjansson-dev libcmocka-dev libssl-dev \
+	        libpcre2-dev"
 	@$(MAKE) --no-print-directory CC=clang CFLAGS="-O1 -g" \
 	    SAN=1 FUZZ=1 BUILD=$(BUILD)/fuzz \
 	    fuzzers

@@ -9,6 +9,7 @@
  *   link.c      a worker's side: slot, rings, wake-ups, calls in flight
  *   log.c       the engine's log lines to the error log
  *   policy.c    the policies' table and their steps in a request
+ *   tenant.c    cache salts, the length of answers
  *   request.c   content handler: checks and body
  *   prompt.c    messages or text to token ids
  *   submit.c    queue places, SUBMIT
@@ -174,6 +175,9 @@ char *ngx_http_mistral_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mistral_queue(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mistral_health(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mistral_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* tokens are counted, not measured: "k" is 1000; 0: not a number above 0 */
+uint64_t ngx_http_mistral_tokens_number(u_char *data, size_t len);
 
 /* by name, then by alias; NULL: none */
 ngx_http_mistral_model_t *ngx_http_mistral_find_model(

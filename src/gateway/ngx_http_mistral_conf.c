@@ -24,7 +24,6 @@ static char *ngx_http_mistral_set_handler(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_handler_pt handler);
 static char *ngx_http_mistral_queue_param(ngx_conf_t *cf, ngx_str_t *value,
     ngx_http_mistral_loc_conf_t *mlcf);
-static uint64_t ngx_http_mistral_tokens_number(u_char *data, size_t len);
 static ngx_int_t ngx_http_mistral_resolve(ngx_conf_t *cf,
     ngx_http_mistral_loc_conf_t *mlcf);
 static ngx_int_t ngx_http_mistral_default_program(ngx_conf_t *cf,
@@ -553,9 +552,7 @@ ngx_http_mistral_queue_param(ngx_conf_t *cf, ngx_str_t *value,
 }
 
 
-/* tokens are counted, not measured: "k" is 1000; 0: not a number above 0 */
-
-static uint64_t
+uint64_t
 ngx_http_mistral_tokens_number(u_char *data, size_t len)
 {
     uint64_t   unit;

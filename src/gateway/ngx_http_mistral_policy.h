@@ -63,6 +63,9 @@ typedef struct {
 } ngx_http_mistral_policy_t;
 
 
+extern const ngx_http_mistral_policy_t  ngx_http_mistral_tenant_policy;
+
+
 ngx_int_t ngx_http_mistral_policy_state(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_model_t *m);
 ngx_uint_t ngx_http_mistral_policy_elsewhere(ngx_http_mistral_ctx_t *ctx);

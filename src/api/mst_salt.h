@@ -1,0 +1,31 @@
+
+/*
+ * The salt of a tenant's part of the prefix cache.
+ *
+ * A keyed hash (HMAC-SHA-256, cut to the salt's size): whoever does not have
+ * the key can neither find two tenants with one salt nor make a name that
+ * gets the salt of another, however much of the name is his.
+ */
+
+#ifndef MST_SALT_H
+#define MST_SALT_H
+
+#include <stdint.h>
+
+#include "base/mst_outcome.h"
+#include "base/mst_str.h"
+
+
+#define MST_SALT_KEY_SIZE  32      /* bytes */
+
+
+/*
+ * "tenant" is the host's name for who asks, "client" the request's own
+ * cache_salt, which can only divide a tenant further.  Both empty: the common
+ * salt, all zero.  MST_OK or MST_ERROR (memory).
+ */
+int mst_salt_make(const uint8_t *key, mst_str_t tenant, mst_str_t client,
+    uint8_t *salt);
+
+
+#endif /* MST_SALT_H */
