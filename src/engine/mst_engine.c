@@ -668,6 +668,47 @@ mst_engine_stats(const mst_engine_t *e, mst_engine_stats_t *s)
 }
 
 
+uint64_t
+mst_engine_slack(const mst_engine_t *e)
+{
+    uint64_t           slack, room;
+    const mst_seq_t   *q;
+    const mst_list_t  *x;
+
+    slack = 0;
+
+    for (x = e->all.next; x != &e->all; x = x->next) {
+        q = mst_list_data(x, mst_seq_t, all);
+
+        /* waiting ones have no blocks */
+
+        room = (uint64_t) q->n_blocks * e->runner.info.block_tokens;
+
+        if (room > q->n_computed) {
+            slack += room - q->n_computed;
+        }
+    }
+
+    return slack;
+}
+
+
+uint32_t
+mst_engine_forget(mst_engine_t *e)
+{
+    uint32_t  i, n;
+
+    n = 0;
+
+    for (i = 0; !e->conf.no_prefix_cache && i < e->pool.n; i++) {
+        n += e->prefix.nodes[i].serial != 0;
+        mst_prefix_forget(&e->prefix, i);
+    }
+
+    return n;
+}
+
+
 const float *
 mst_engine_logits(const mst_engine_t *e)
 {

@@ -126,6 +126,14 @@ int mst_engine_step(mst_engine_t *e, uint64_t now_ns, uint64_t *wake_ns,
 
 void mst_engine_stats(const mst_engine_t *e, mst_engine_stats_t *s);
 
+/* tokens for which running sequences have blocks and nothing in them yet;
+   looks at each of them */
+uint64_t mst_engine_slack(const mst_engine_t *e);
+
+/* no prefix of what was computed until now is ever found again; the number
+   of blocks that were known */
+uint32_t mst_engine_forget(mst_engine_t *e);
+
 /* rows of the last step's logits, NULL for the null model */
 const float *mst_engine_logits(const mst_engine_t *e);
 

@@ -27,6 +27,7 @@
 
 static int mst_serve_init(mst_serve_t *s, mst_err_t *err);
 static int mst_serve_receive(mst_serve_t *s, uint64_t now_ns);
+static void mst_serve_orders(mst_serve_t *s);
 static void mst_serve_stats(mst_serve_t *s, uint64_t now_ns);
 static void mst_serve_tick(mst_serve_t *s, uint64_t now_ns);
 static void mst_serve_sleep(mst_serve_t *s, uint64_t wake_ns);
@@ -226,6 +227,11 @@ mst_serve_start(mst_serve_t *s, mst_engine_t *e, const mst_serve_info_t *info,
     mst_place_restart(s->conf.map);
     s->audit = 1;
 
+    /* what was ordered of the engine before us is void */
+
+    s->flush = atomic_load(&s->shm->flush);
+    s->knock = atomic_load(&s->shm->knock);
+
     mst_serve_stats(s, now);
 
     atomic_store(&s->shm->max_batch, info->max_batch);
@@ -258,6 +264,8 @@ mst_serve_pass(mst_serve_t *s, uint64_t *wake_ns, mst_err_t *err)
         s->audit = 0;
     }
 
+    mst_serve_orders(s);
+
     more = mst_serve_receive(s, now);
 
     s->token_ns = 0;
@@ -271,6 +279,34 @@ mst_serve_pass(mst_serve_t *s, uint64_t *wake_ns, mst_err_t *err)
     mst_serve_call_flush(s);
 
     return (rc == MST_AGAIN && more) ? MST_OK : rc;
+}
+
+
+/* before the rings: an order is older than what its worker submits then */
+
+static void
+mst_serve_orders(mst_serve_t *s)
+{
+    uint32_t  i, n;
+
+    n = atomic_load(&s->shm->flush);
+
+    if (n != s->flush) {
+        s->flush = n;
+
+        mst_log(s->conf.log, MST_LOG_NOTICE, "the prefix cache is emptied, "
+                "%u blocks were known", mst_engine_forget(s->engine));
+    }
+
+    n = atomic_load(&s->shm->knock);
+
+    if (n != s->knock) {
+        s->knock = n;
+
+        for (i = 0; i < s->conf.map->n_slots; i++) {
+            mst_serve_call_notify(s, i);
+        }
+    }
 }
 
 
@@ -349,6 +385,8 @@ mst_serve_tick(mst_serve_t *s, uint64_t now_ns)
     s->tick_ns = now_ns + MST_SERVE_TICK;
     s->audit = 1;
 
+    mst_stat_set(&s->shm->stat.slack_tokens, mst_engine_slack(s->engine));
+
     for (i = 0; i < s->conf.map->n_slots; i++) {
         slot = &s->slots[i];
 
@@ -413,6 +451,12 @@ mst_serve_news(mst_serve_t *s)
     uint32_t           i, state;
     uint64_t           owner;
     mst_serve_slot_t  *slot;
+
+    if (atomic_load(&s->shm->flush) != s->flush
+        || atomic_load(&s->shm->knock) != s->knock)
+    {
+        return 1;
+    }
 
     for (i = 0; i < s->conf.map->n_slots; i++) {
         slot = &s->slots[i];

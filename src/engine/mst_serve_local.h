@@ -69,6 +69,8 @@ struct mst_serve_s {
     mst_list_t         doomed;     /* mst_serve_call_t.doomed */
     int                blocked;    /* an outbox waits for room */
     int                audit;      /* places: a look is due */
+    uint32_t           flush;      /* orders that are done: mst_shm_t's */
+    uint32_t           knock;
     int                epfd;
     uint64_t           look_ns;    /* next look at epoll while computing */
     uint64_t           tick_ns;    /* next tick */

@@ -160,6 +160,12 @@ typedef struct {
     _Atomic uint32_t  sleeping;    /* 1 = write MST_FD_WAKE to wake the
                                       engine; mst_shm_sleep() and _wake() */
 
+    /* orders of any worker, who adds 1 and wakes the engine; each is done
+       before what that worker submits then */
+    _Atomic uint32_t  flush;       /* forget the prefix cache */
+    _Atomic uint32_t  knock;       /* write every slot's eventfd: workers have
+                                      no other way to wake each other */
+
     _Alignas(MST_CACHE_LINE)
     _Atomic uint64_t  places;      /* CAS; mst_place.h */
 

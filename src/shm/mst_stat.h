@@ -43,6 +43,9 @@ typedef struct {
     _Atomic uint64_t  blocks_used;
     _Atomic uint64_t  blocks_cached;
     _Atomic uint64_t  block_tokens;        /* tokens of a block */
+    _Atomic uint64_t  slack_tokens;        /* for which the used blocks have
+                                              room and nothing yet; once a
+                                              second */
     _Atomic uint64_t  weight_size;         /* bytes */
 
     /* counters, up to the backend's name: they go on over a restart of the

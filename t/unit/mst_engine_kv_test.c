@@ -448,6 +448,20 @@ random_run(int no_cache, uint64_t *preemptions, uint64_t *cached)
             mst_engine_cancel(h.e, tag, h.now);
         }
 
+        /* what is forgotten is computed again, and nothing else changes */
+
+        if (i % 97 == 96) {
+            mst_engine_stats(h.e, &s);
+            assert_true(mst_engine_forget(h.e) >= s.blocks_cached);
+            mst_engine_stats(h.e, &s);
+            assert_int_equal(s.blocks_cached, 0);
+        }
+
+        mst_engine_stats(h.e, &s);
+        assert_true(mst_engine_slack(h.e) <= (uint64_t) s.running
+                                             * (s.blocks_total + 1)
+                                             * kv.block_tokens);
+
         if (host_step(&h) == MST_AGAIN) {
             idle = h.wake ? 0 : idle + 1;
             h.now = h.wake ? h.wake : h.now;

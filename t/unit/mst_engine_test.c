@@ -790,6 +790,65 @@ test_conf(void **state)
 }
 
 
+/* the room in used blocks that holds nothing; a cache that is forgotten */
+
+static void
+test_slack_and_forget(void **state)
+{
+    host_t         h;
+    fault_t        f;
+    uint32_t       i, ids[64];
+    mst_runner_t   r;
+    mst_submit_t   s;
+
+    (void) state;
+
+    for (i = 0; i < 64; i++) {
+        ids[i] = i;
+    }
+
+    fault_runner(&r, &f, 200, 100);            /* blocks of 16 */
+    host_open(&h, &r, 8, 64, 10);
+
+    assert_int_equal(mst_engine_slack(h.e), 0);
+
+    host_submit_init(&s, 1, ids, 40, 3);
+    mst_engine_submit(h.e, &s, h.now);
+    assert_int_equal(mst_engine_slack(h.e), 0);
+
+    (void) host_step(&h);
+    assert_int_equal(mst_engine_slack(h.e), 8);
+    (void) host_step(&h);
+    assert_int_equal(mst_engine_slack(h.e), 7);
+    host_run(&h, 0);
+    assert_int_equal(mst_engine_slack(h.e), 0);
+
+    host_submit_init(&s, 2, ids, 40, 3);
+    mst_engine_submit(h.e, &s, h.now);
+    (void) host_step(&h);
+    assert_int_equal(h.answers[2].cached, 32);
+
+    /* while it runs: its blocks stay its own and are no longer found */
+
+    assert_int_equal(mst_engine_forget(h.e), 2);
+    assert_int_equal(mst_engine_forget(h.e), 0);
+
+    host_submit_init(&s, 3, ids, 40, 3);
+    mst_engine_submit(h.e, &s, h.now);
+    host_run(&h, 0);
+    assert_int_equal(h.answers[3].cached, 0);
+    assert_int_equal(h.answers[2].n, 3);
+
+    host_submit_init(&s, 4, ids, 40, 3);
+    mst_engine_submit(h.e, &s, h.now);
+    host_run(&h, 0);
+    assert_int_equal(h.answers[4].cached, 32);
+
+    host_check_counts(&h);
+    host_close(&h);
+}
+
+
 int
 main(void)
 {
@@ -806,6 +865,7 @@ main(void)
         cmocka_unit_test(test_death),
         cmocka_unit_test(test_times),
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_slack_and_forget),
         cmocka_unit_test(test_conf)
     };
 

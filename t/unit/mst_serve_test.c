@@ -269,6 +269,113 @@ test_counters(void **state)
 }
 
 
+/* orders of a worker: done before what it submits next, and each once */
+
+static uint64_t
+knocked(world_t *w, int i)
+{
+    uint64_t  n;
+
+    n = 0;
+    (void) !read(w->fd0 + 1 + i, &n, sizeof(n));
+
+    return n;
+}
+
+
+static void
+test_orders(void **state)
+{
+    int       i;
+    world_t   w;
+    worker_t  a;
+
+    (void) state;
+
+    world_init(&w, NULL, 8);
+    worker_claim(&w, &a, (uint32_t) getpid());
+
+    /* the same prompt for ids of the same remainder */
+
+    for (i = 0; i < 2; i++) {
+        worker_send(&a, worker_submit(&w, &a, (uint64_t) i * 26, 40, 2));
+        settle(&w, 50);
+    }
+
+    assert_int_equal(w.map.shm->stat.cached_tokens, 32);
+    assert_int_equal(w.map.shm->stat.blocks_cached, 2);
+
+    atomic_fetch_add(&w.map.shm->flush, 1);
+    worker_send(&a, worker_submit(&w, &a, 52, 40, 2));
+    settle(&w, 50);
+    assert_int_equal(w.map.shm->stat.cached_tokens, 32);
+
+    worker_send(&a, worker_submit(&w, &a, 78, 40, 2));
+    settle(&w, 50);
+    assert_int_equal(w.map.shm->stat.cached_tokens, 64);
+    assert_non_null(strstr(w.lines[(w.n_lines - 1) % 8],
+                           "the prefix cache is emptied, 2 blocks were known"));
+
+    /* a knock reaches the slots of nobody, too */
+
+    for (i = 0; i < N_SLOTS; i++) {
+        (void) knocked(&w, i);
+    }
+
+    pass(&w, 3);
+    assert_int_equal(knocked(&w, 2), 0);
+
+    atomic_fetch_add(&w.map.shm->knock, 1);
+    pass(&w, 3);
+
+    for (i = 0; i < N_SLOTS; i++) {
+        assert_int_equal(knocked(&w, i), 1);
+    }
+
+    /* an engine that comes later has nothing to do for it */
+
+    atomic_fetch_add(&w.map.shm->knock, 1);
+    world_engine_dies(&w);
+    world_engine(&w, NULL, 8);
+    (void) knocked(&w, 2);
+    pass(&w, 3);
+    assert_int_equal(knocked(&w, 2), 0);
+
+    world_fini(&w);
+}
+
+
+/* a sleeping engine is woken by an order */
+
+static void
+test_order_wakes(void **state)
+{
+    int            i;
+    run_t          r;
+    world_t        w;
+    struct pollfd  pf;
+
+    (void) state;
+
+    world_init(&w, NULL, 8);
+    run_start(&r, &w);
+
+    for (i = 0; i < 1000; i++) {
+        (void) knocked(&w, 1);
+
+        atomic_fetch_add(&w.map.shm->knock, 1);
+        wake_engine(&w);
+
+        pf.fd = w.fd0 + 2;
+        pf.events = POLLIN;
+        assert_int_equal(poll(&pf, 1, 10000), 1);
+    }
+
+    run_end(&r);
+    world_fini(&w);
+}
+
+
 /* creation gives everything back whichever allocation fails */
 
 static void
@@ -321,6 +428,8 @@ main(void)
         cmocka_unit_test(test_wake),
         cmocka_unit_test(test_rate),
         cmocka_unit_test(test_counters),
+        cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_order_wakes),
         cmocka_unit_test(test_create)
     };
 
