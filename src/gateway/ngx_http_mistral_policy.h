@@ -63,6 +63,7 @@ typedef struct {
 } ngx_http_mistral_policy_t;
 
 
+extern const ngx_http_mistral_policy_t  ngx_http_mistral_task_policy;
 extern const ngx_http_mistral_policy_t  ngx_http_mistral_tenant_policy;
 
 

@@ -79,6 +79,7 @@ struct ngx_http_mistral_ctx_s {
     ngx_str_t                    id;           /* "chatcmpl-..." */
     ngx_str_t                    name;         /* the client's name of the
                                                   model, or the block's */
+    ngx_str_t                    task;         /* mistral_task's; len 0: none */
     uint64_t                     seed;         /* where the client has none */
 
     ngx_http_event_handler_pt    read_body;    /* nginx's reader of the body */

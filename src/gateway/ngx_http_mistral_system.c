@@ -1,0 +1,245 @@
+
+/*
+ * System prompts of the configuration: see ngx_http_mistral_system.h.
+ *
+ * What comes of a variable may be anybody's bytes: it is made UTF-8, and it
+ * is text like a client's, which never yields control tokens.
+ */
+
+#include "gateway/ngx_http_mistral_system.h"
+
+#include "text/mst_utf8.h"
+
+
+#define NGX_HTTP_MISTRAL_SYSTEM_SIZE  (1024 * 1024)    /* bytes of a file */
+
+
+static ngx_int_t ngx_http_mistral_system_how(ngx_str_t *word,
+    mst_system_how_t *how);
+static ngx_int_t ngx_http_mistral_system_file(ngx_conf_t *cf, ngx_str_t *path,
+    ngx_str_t *text);
+static ngx_int_t ngx_http_mistral_system_read(ngx_conf_t *cf, ngx_fd_t fd,
+    ngx_str_t *path, ngx_str_t *text);
+static ngx_int_t ngx_http_mistral_system_clean(ngx_http_request_t *r,
+    ngx_str_t *text);
+
+
+ngx_http_mistral_system_t *
+ngx_http_mistral_system_parse(ngx_conf_t *cf, ngx_str_t *words, ngx_uint_t n)
+{
+    ngx_str_t                         *text, path;
+    ngx_http_mistral_system_t         *system;
+    ngx_http_compile_complex_value_t   ccv;
+
+    system = ngx_pcalloc(cf->pool, sizeof(ngx_http_mistral_system_t));
+    if (system == NULL) {
+        return NULL;
+    }
+
+    if (n > 1 && ngx_http_mistral_system_how(&words[1], &system->how)
+                 != NGX_OK)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid parameter \"%V\", it must be \"prepend\", "
+                           "\"append\" or \"replace\"", &words[1]);
+        return NULL;
+    }
+
+    text = &system->value.value;
+
+    if (ngx_strncmp(words[0].data, "file:", 5) == 0) {
+        path.data = words[0].data + 5;
+        path.len = words[0].len - 5;
+
+        return ngx_http_mistral_system_file(cf, &path, text) == NGX_OK
+               ? system : NULL;
+    }
+
+    if (words[0].len == 0
+        || mst_utf8_check(words[0].data, words[0].len) != words[0].len)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "a system prompt is %s, it must be UTF-8 text",
+                           words[0].len ? "no UTF-8" : "empty");
+        return NULL;
+    }
+
+    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+    ccv.cf = cf;
+    ccv.value = &words[0];
+    ccv.complex_value = &system->value;
+
+    return ngx_http_compile_complex_value(&ccv) == NGX_OK ? system : NULL;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_system_how(ngx_str_t *word, mst_system_how_t *how)
+{
+    if (ngx_strcmp(word->data, "prepend") == 0) {
+        *how = MST_SYSTEM_PREPEND;
+
+    } else if (ngx_strcmp(word->data, "append") == 0) {
+        *how = MST_SYSTEM_APPEND;
+
+    } else if (ngx_strcmp(word->data, "replace") == 0) {
+        *how = MST_SYSTEM_REPLACE;
+
+    } else {
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+/* relative to the configuration's directory */
+
+static ngx_int_t
+ngx_http_mistral_system_file(ngx_conf_t *cf, ngx_str_t *path, ngx_str_t *text)
+{
+    ngx_fd_t   fd;
+    ngx_int_t  rc;
+
+    if (path->len == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "no path behind \"file:\"");
+        return NGX_ERROR;
+    }
+
+    if (ngx_conf_full_name(cf->cycle, path, 1) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    fd = ngx_open_file(path->data, NGX_FILE_RDONLY|NGX_FILE_NONBLOCK,
+                       NGX_FILE_OPEN, 0);
+
+    if (fd == NGX_INVALID_FILE) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+                           ngx_open_file_n " \"%V\" failed", path);
+        return NGX_ERROR;
+    }
+
+    rc = ngx_http_mistral_system_read(cf, fd, path, text);
+
+    if (ngx_close_file(fd) == NGX_FILE_ERROR) {
+        ngx_conf_log_error(NGX_LOG_ALERT, cf, ngx_errno,
+                           ngx_close_file_n " \"%V\" failed", path);
+    }
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_system_read(ngx_conf_t *cf, ngx_fd_t fd, ngx_str_t *path,
+    ngx_str_t *text)
+{
+    size_t           size;
+    ssize_t          n;
+    ngx_file_info_t  fi;
+
+    if (ngx_fd_info(fd, &fi) == NGX_FILE_ERROR) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+                           ngx_fd_info_n " \"%V\" failed", path);
+        return NGX_ERROR;
+    }
+
+    if (!ngx_is_file(&fi) || ngx_file_size(&fi) > NGX_HTTP_MISTRAL_SYSTEM_SIZE)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\" must be a file of at most %d bytes",
+                           path, NGX_HTTP_MISTRAL_SYSTEM_SIZE);
+        return NGX_ERROR;
+    }
+
+    size = (size_t) ngx_file_size(&fi);
+
+    text->data = ngx_pnalloc(cf->pool, size + 1);
+    if (text->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    n = ngx_read_fd(fd, text->data, size);
+
+    if (n != (ssize_t) size) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, n == -1 ? ngx_errno : 0,
+                           ngx_read_fd_n " \"%V\" failed", path);
+        return NGX_ERROR;
+    }
+
+    /* the end of the last line is the file's, not the text's */
+
+    while (size && (text->data[size - 1] == LF || text->data[size - 1] == CR))
+    {
+        size--;
+    }
+
+    text->len = size;
+
+    if (size == 0 || mst_utf8_check(text->data, size) != size) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\" is %s, it must be UTF-8 text", path,
+                           size ? "no UTF-8" : "empty");
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_mistral_system_eval(ngx_http_request_t *r,
+    ngx_http_mistral_system_t *system, mst_system_t *s)
+{
+    ngx_str_t  text;
+
+    if (ngx_http_complex_value(r, &system->value, &text) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (!ngx_http_mistral_system_static(system)
+        && ngx_http_mistral_system_clean(r, &text) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    s->text = mst_str((char *) text.data, text.len);
+    s->how = system->how;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_system_clean(ngx_http_request_t *r, ngx_str_t *text)
+{
+    ngx_int_t   rc;
+    mst_buf_t   out;
+    mst_utf8_t  utf8;
+
+    if (mst_utf8_check(text->data, text->len) == text->len) {
+        return NGX_OK;
+    }
+
+    mst_utf8_init(&utf8);
+    mst_buf_init(&out);
+
+    rc = NGX_ERROR;
+
+    if (mst_utf8_push(&utf8, text->data, text->len, &out) == MST_OK
+        && mst_utf8_finish(&utf8, &out) == MST_OK)
+    {
+        text->len = out.len;
+        text->data = ngx_pnalloc(r->pool, out.len);
+
+        if (text->data) {
+            ngx_memcpy(text->data, out.data, out.len);
+            rc = NGX_OK;
+        }
+    }
+
+    mst_buf_fini(&out);
+
+    return rc;
+}
