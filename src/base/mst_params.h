@@ -54,6 +54,7 @@ typedef struct {
 
 #define MST_PRIORITY_MIN      (-8)
 #define MST_PRIORITY_MAX      7
+#define MST_CLASSES           (MST_PRIORITY_MAX - MST_PRIORITY_MIN + 1)
 #define MST_WEIGHT_MAX        1000
 #define MST_RESERVE_FULL      UINT32_MAX
 
@@ -88,6 +89,14 @@ void mst_params_default(mst_params_t *p);
 /* every field in its range (also NaN-free), else MST_ERROR with a sentence */
 int mst_params_check(const mst_params_t *p, mst_err_t *err);
 int mst_claim_check(const mst_claim_t *c, mst_err_t *err);
+
+
+/* the place of a class among all, first first: 0 .. MST_CLASSES - 1 */
+static inline uint32_t
+mst_claim_rank(int32_t priority)
+{
+    return (uint32_t) (MST_PRIORITY_MAX - priority);
+}
 
 
 #endif /* MST_PARAMS_H */

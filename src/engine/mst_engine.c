@@ -11,6 +11,7 @@
 #include "base/mst_mem.h"
 #include "base/mst_time.h"
 #include "engine/mst_engine.h"
+#include "engine/mst_rate.h"
 #include "engine/mst_sched.h"
 #include "engine/mst_tag.h"
 
@@ -18,6 +19,10 @@
 #define MST_ENGINE_MAX_BATCH  (1u << 20)
 #define MST_ENGINE_MAX_CHUNK  (1u << 24)
 #define MST_ENGINE_MAX_SEQS   (1u << 24)
+
+/* what is measured shall follow the load, and not each request */
+#define MST_ENGINE_SPAN       10.0             /* seconds */
+#define MST_ENGINE_FULL_SPAN  2.0              /* of full steps */
 
 
 struct mst_engine_s {
@@ -30,6 +35,13 @@ struct mst_engine_s {
     mst_tag_map_t       tags;
     mst_list_t          all;       /* mst_seq_t.all, in order of arrival */
     uint64_t            arrivals;
+
+    mst_rate_t          prompts;   /* tokens of full steps */
+    mst_rate_t          finishes;
+    mst_rate_t          tokens;
+    uint64_t            busy_ns;   /* work was accounted for until then; 0 =
+                                      there was none */
+    mst_engine_stats_t  seen;      /* finished and completion_tokens then */
 
     mst_step_t          step;      /* its arrays: [max_batch] */
     mst_engine_stats_t  stats;     /* counters; the rest is asked for */
@@ -47,6 +59,8 @@ static int mst_engine_check(const mst_engine_t *e, const mst_submit_t *s,
     mst_err_t *err);
 static void mst_engine_batch(mst_engine_t *e, uint64_t now_ns);
 static void mst_engine_take(mst_engine_t *e, uint32_t i, uint64_t end_ns);
+static uint64_t mst_engine_prompt_tokens(const mst_engine_t *e);
+static void mst_engine_measure(mst_engine_t *e, uint64_t now_ns);
 static int mst_engine_die(mst_engine_t *e, uint64_t now_ns, mst_err_t *err);
 
 
@@ -132,6 +146,10 @@ mst_engine_init(mst_engine_t *e)
     info = &e->runner.info;
     n = e->conf.max_batch;
 
+    mst_rate_init(&e->prompts, MST_ENGINE_FULL_SPAN);
+    mst_rate_init(&e->finishes, MST_ENGINE_SPAN);
+    mst_rate_init(&e->tokens, MST_ENGINE_SPAN);
+
     if (mst_block_init(&e->pool, info->n_blocks) != MST_OK
         || mst_tag_init(&e->tags) != MST_OK)
     {
@@ -148,6 +166,7 @@ mst_engine_init(mst_engine_t *e)
     sc.max_batch = n;
     sc.budget = e->conf.prefill_chunk;
     sc.block_tokens = info->block_tokens;
+    sc.context = info->context;
     sc.pool = &e->pool;
     sc.prefix = e->conf.no_prefix_cache ? NULL : &e->prefix;
 
@@ -258,6 +277,7 @@ mst_engine_done(mst_engine_t *e, mst_seq_t *q, mst_finish_t finish,
 void
 mst_engine_submit(mst_engine_t *e, const mst_submit_t *s, uint64_t now_ns)
 {
+    int                      rc;
     uint32_t                 need;
     mst_seq_t               *q;
     const mst_model_info_t  *info;
@@ -298,9 +318,18 @@ mst_engine_submit(mst_engine_t *e, const mst_submit_t *s, uint64_t now_ns)
 
     q->arrival = ++e->arrivals;
 
+    rc = mst_sched_add(&e->sched, q, now_ns);
+
+    if (rc != MST_OK) {
+        mst_engine_refuse(e, s->tag, rc == MST_DECLINED ? MST_REFUSE_DEADLINE
+                                                        : MST_REFUSE_MEMORY,
+                          NULL);
+        mst_seq_destroy(q);
+        return;
+    }
+
     mst_tag_insert(&e->tags, q);
     mst_list_insert_tail(&e->all, &q->all);
-    mst_sched_add(&e->sched, q);
 }
 
 
@@ -475,6 +504,10 @@ mst_engine_step(mst_engine_t *e, uint64_t now_ns, uint64_t *wake_ns,
 
     s = &e->sched;
 
+    if (e->busy_ns == 0) {
+        e->busy_ns = now_ns;
+    }
+
     mst_sched_plan(s, now_ns);
     mst_engine_announce(e, now_ns);
 
@@ -483,6 +516,8 @@ mst_engine_step(mst_engine_t *e, uint64_t now_ns, uint64_t *wake_ns,
         if (s->moved) {
             return MST_OK;
         }
+
+        mst_engine_measure(e, now_ns);
 
         *wake_ns = mst_sched_wake(s);
 
@@ -504,13 +539,61 @@ mst_engine_step(mst_engine_t *e, uint64_t now_ns, uint64_t *wake_ns,
         return mst_engine_die(e, now_ns, err);
     }
 
+    if (s->left == 0) {
+        mst_rate_add(&e->prompts, mst_engine_prompt_tokens(e),
+                     e->stats.last_step_ns);
+        s->rate = mst_rate_get(&e->prompts);
+    }
+
     n = s->n_items;
 
     for (i = 0; i < n; i++) {
         mst_engine_take(e, i, now_ns + e->stats.last_step_ns);
     }
 
+    mst_engine_measure(e, now_ns + e->stats.last_step_ns);
+
     return MST_OK;
+}
+
+
+/* of the planned step: what is no decode */
+
+static uint64_t
+mst_engine_prompt_tokens(const mst_engine_t *e)
+{
+    uint32_t          i;
+    uint64_t          n;
+    const mst_seq_t  *q;
+
+    n = 0;
+
+    for (i = 0; i < e->sched.n_items; i++) {
+        q = e->sched.items[i];
+        n += q->n_tokens - q->n_computed > 1 ? q->n_step : 0;
+    }
+
+    return n;
+}
+
+
+/* time without work does not count: it says nothing of what could be done */
+
+static void
+mst_engine_measure(mst_engine_t *e, uint64_t now_ns)
+{
+    uint64_t             ns;
+    mst_engine_stats_t  *st;
+
+    st = &e->stats;
+    ns = now_ns > e->busy_ns ? now_ns - e->busy_ns : 0;
+
+    mst_rate_add(&e->finishes, st->finished - e->seen.finished, ns);
+    mst_rate_add(&e->tokens, st->completion_tokens
+                             - e->seen.completion_tokens, ns);
+
+    e->seen = *st;
+    e->busy_ns = e->sched.n_running + e->sched.n_waiting ? now_ns : 0;
 }
 
 
@@ -665,6 +748,18 @@ mst_engine_stats(const mst_engine_t *e, mst_engine_stats_t *s)
     s->blocks_total = e->pool.n;
     s->blocks_used = e->pool.n_used;
     s->blocks_cached = e->pool.n_cached;
+    s->paused = e->sched.n_paused;
+    s->prefilling = mst_sched_prefilling(&e->sched);
+    s->prompt_rate = mst_rate_get(&e->prompts);
+    s->finish_rate = mst_rate_get(&e->finishes);
+    s->token_rate = mst_rate_get(&e->tokens);
+}
+
+
+const mst_order_class_t *
+mst_engine_classes(const mst_engine_t *e)
+{
+    return e->sched.order.classes;
 }
 
 

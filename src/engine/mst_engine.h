@@ -89,10 +89,18 @@ typedef struct {                   /* a snapshot, for status pages */
     uint64_t  preemptions;
     uint64_t  finished;
     uint64_t  refused;
+    uint32_t  paused;              /* of running and waiting */
+    uint64_t  prefilling;          /* prompt tokens of running ones to come */
+    double    prompt_rate;         /* prompt tokens per second of steps that
+                                      are full of them; 0 = not known */
+    double    finish_rate;         /* requests per second of work */
+    double    token_rate;          /* sampled tokens per second of work */
 } mst_engine_stats_t;
 
 
 typedef struct mst_engine_s  mst_engine_t;
+
+struct mst_order_class_s;
 
 
 /* copies *runner and takes over what is behind it; NULL with a sentence: the
@@ -133,6 +141,9 @@ uint64_t mst_engine_slack(const mst_engine_t *e);
 /* no prefix of what was computed until now is ever found again; the number
    of blocks that were known */
 uint32_t mst_engine_forget(mst_engine_t *e);
+
+/* [MST_CLASSES] who waits in line, by rank (mst_claim_rank()) */
+const struct mst_order_class_s *mst_engine_classes(const mst_engine_t *e);
 
 /* rows of the last step's logits, NULL for the null model */
 const float *mst_engine_logits(const mst_engine_t *e);

@@ -43,7 +43,7 @@ mst_heap_reserve(mst_heap_t *h, uint32_t n)
         return MST_ERROR;
     }
 
-    for (size = h->size ? h->size : 64; size < n; size *= 2) {
+    for (size = h->size ? h->size : 8; size < n; size *= 2) {
         /* void */
     }
 

@@ -7,18 +7,22 @@
 
 #include "base/mst_err.h"
 #include "base/mst_mem.h"
+#include "base/mst_time.h"
 #include "engine/mst_sched.h"
 
 
-static void mst_sched_wait(mst_sched_t *s, mst_seq_t *q);
+static uint64_t mst_sched_prefill_ns(const mst_sched_t *s, uint64_t tokens);
+static int mst_sched_late(const mst_sched_t *s, const mst_seq_t *q,
+    uint64_t now_ns);
+static void mst_sched_bind(mst_sched_t *s, mst_seq_t *q);
 static void mst_sched_expire(mst_sched_t *s, uint64_t now_ns);
 static void mst_sched_wake_up(mst_sched_t *s, uint64_t now_ns);
 static void mst_sched_decodes(mst_sched_t *s, uint64_t now_ns);
 static int mst_sched_grow(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns);
-static void mst_sched_prefills(mst_sched_t *s);
-static void mst_sched_admit(mst_sched_t *s, uint64_t now_ns);
+static void mst_sched_fill(mst_sched_t *s, uint64_t now_ns);
+static int mst_sched_admit(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns);
 static int mst_sched_start(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns);
-static void mst_sched_compact(mst_sched_t *s);
+static void mst_sched_full(mst_sched_t *s);
 
 
 int
@@ -28,16 +32,19 @@ mst_sched_init(mst_sched_t *s, const mst_sched_conf_t *conf)
 
     s->conf = *conf;
 
+    s->room.pool = conf->pool;
+    s->room.prefix = conf->prefix;
+    s->room.block_tokens = conf->block_tokens;
+    s->room.context = conf->context;
+
     mst_list_init(&s->leaving);
-    mst_list_init(&s->ready);
-    mst_list_init(&s->prefill);
     mst_list_init(&s->no_waits);
+    mst_list_init(&s->yields);
+    mst_list_init(&s->stalled);
 
     s->items = mst_calloc(conf->max_batch, sizeof(mst_seq_t *));
 
-    if (s->items == NULL
-        || mst_heap_reserve(&s->victims, conf->max_batch) != MST_OK)
-    {
+    if (s->items == NULL || mst_order_init(&s->order) != MST_OK) {
         mst_sched_fini(s);
         return MST_ERROR;
     }
@@ -51,8 +58,7 @@ mst_sched_fini(mst_sched_t *s)
 {
     mst_free(s->items);
 
-    mst_heap_fini(&s->waiting);
-    mst_heap_fini(&s->victims);
+    mst_order_fini(&s->order);
     mst_heap_fini(&s->timed);
     mst_heap_fini(&s->deadlines);
 
@@ -63,8 +69,7 @@ mst_sched_fini(mst_sched_t *s)
 int
 mst_sched_reserve(mst_sched_t *s, uint32_t n)
 {
-    if (mst_heap_reserve(&s->waiting, n) != MST_OK
-        || mst_heap_reserve(&s->timed, n) != MST_OK
+    if (mst_heap_reserve(&s->timed, n) != MST_OK
         || mst_heap_reserve(&s->deadlines, n) != MST_OK)
     {
         return MST_ERROR;
@@ -74,29 +79,34 @@ mst_sched_reserve(mst_sched_t *s, uint32_t n)
 }
 
 
-/* the place of a class among unsigned numbers, first first */
+/* into the line where it belongs; it stands nowhere */
 
-static uint64_t
-mst_sched_rank(const mst_seq_t *q)
+static void
+mst_sched_line_up(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
 {
-    return (uint64_t) (MST_PRIORITY_MAX - q->claim.priority);
+    if (q->paused) {
+        mst_order_rest(&s->order, q);
+
+        if (q->state == MST_SEQ_RUNNING) {
+            mst_list_insert_tail(&s->stalled, &q->stalled);
+        }
+
+    } else if (q->ready_ns > now_ns) {
+        mst_order_rest(&s->order, q);
+        mst_heap_push(&s->timed, &q->timed, q->ready_ns, q->arrival);
+
+    } else {
+        mst_order_line_up(&s->order, q);
+    }
 }
 
 
-void
-mst_sched_add(mst_sched_t *s, mst_seq_t *q)
+static void
+mst_sched_step_out(mst_sched_t *s, mst_seq_t *q)
 {
-    if (q->deadline_ns) {
-        mst_heap_push(&s->deadlines, &q->deadline, q->deadline_ns,
-                      q->arrival);
-    }
-
-    if (q->no_wait) {
-        mst_list_insert_tail(&s->no_waits, &q->no_waits);
-    }
-
-    mst_sched_wait(s, q);
-    mst_heap_push(&s->waiting, &q->waiting, mst_sched_rank(q), q->arrival);
+    mst_list_remove(&q->stalled);
+    mst_heap_remove(&s->timed, &q->timed);
+    mst_order_step_out(&s->order, q);
 }
 
 
@@ -104,6 +114,7 @@ static void
 mst_sched_wait(mst_sched_t *s, mst_seq_t *q)
 {
     q->state = MST_SEQ_WAITING;
+    q->uncached = q->n_tokens - mst_room_cached(&s->room, q);
 
     s->n_waiting++;
     s->waiting_tokens += q->n_tokens;
@@ -113,33 +124,108 @@ mst_sched_wait(mst_sched_t *s, mst_seq_t *q)
 static void
 mst_sched_unwait(mst_sched_t *s, mst_seq_t *q)
 {
-    mst_heap_remove(&s->waiting, &q->waiting);
-
     s->n_waiting--;
     s->waiting_tokens -= q->n_tokens;
 }
 
 
-/* what bound it before its first start binds it no more */
+int
+mst_sched_add(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
+{
+    if (mst_order_enter(&s->order, q) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    mst_sched_wait(s, q);
+
+    if (mst_sched_late(s, q, now_ns)) {
+        mst_sched_unwait(s, q);
+        mst_order_leave(&s->order, q);
+        return MST_DECLINED;
+    }
+
+    mst_sched_bind(s, q);
+    mst_sched_line_up(s, q, now_ns);
+
+    return MST_OK;
+}
+
+
+static uint64_t
+mst_sched_prefill_ns(const mst_sched_t *s, uint64_t tokens)
+{
+    double  ns;
+
+    if (!(s->rate > 0)) {
+        return 0;
+    }
+
+    ns = (double) tokens / s->rate * (double) MST_S;
+
+    return ns < 1e18 ? (uint64_t) ns : (uint64_t) 1e18;
+}
+
+
+/* by what stands before it in order, can its first token come in time? */
+
+static int
+mst_sched_late(const mst_sched_t *s, const mst_seq_t *q, uint64_t now_ns)
+{
+    uint64_t           n;
+    mst_seq_t         *x;
+    const mst_list_t  *at, *prefills;
+
+    if (q->claim.ttft_ns == 0) {
+        return 0;
+    }
+
+    n = mst_order_ahead(&s->order, q) + q->uncached;
+    prefills = &s->order.prefills;
+
+    for (at = prefills->next; at != prefills; at = at->next) {
+        x = mst_list_data(at, mst_seq_t, queue);
+
+        if (mst_order_before(x, q)) {
+            n += x->n_tokens - x->n_computed;
+        }
+    }
+
+    return now_ns + mst_sched_prefill_ns(s, n) > q->claim.ttft_ns;
+}
+
+
+/* what binds it until its first start */
+
+static void
+mst_sched_bind(mst_sched_t *s, mst_seq_t *q)
+{
+    uint64_t  last, ns;
+
+    last = q->deadline_ns;
+
+    if (q->claim.ttft_ns) {
+        ns = q->claim.ttft_ns - mst_sched_prefill_ns(s, q->uncached);
+        last = last && last < ns ? last : ns;
+    }
+
+    if (last) {
+        mst_heap_push(&s->deadlines, &q->deadline, last, q->arrival);
+    }
+
+    if (q->no_wait) {
+        mst_list_insert_tail(&s->no_waits, &q->unstarted);
+
+    } else if (q->claim.priority < 0) {
+        mst_list_insert_tail(&s->yields, &q->unstarted);
+    }
+}
+
 
 static void
 mst_sched_unbind(mst_sched_t *s, mst_seq_t *q)
 {
     mst_heap_remove(&s->deadlines, &q->deadline);
-    mst_list_remove(&q->no_waits);
-}
-
-
-/* from the last to the first: the head of a chain outlives its tail */
-
-static void
-mst_sched_release(mst_sched_t *s, mst_seq_t *q)
-{
-    while (q->n_blocks) {
-        mst_block_unref(s->conf.pool, q->blocks[--q->n_blocks]);
-    }
-
-    q->n_computed = 0;
+    mst_list_remove(&q->unstarted);
 }
 
 
@@ -148,15 +234,11 @@ mst_sched_release(mst_sched_t *s, mst_seq_t *q)
 static void
 mst_sched_stop(mst_sched_t *s, mst_seq_t *q)
 {
-    if (q->item != MST_SEQ_NO_ITEM) {
-        s->items[q->item] = NULL;
-        s->left += q->n_step;
-        q->item = MST_SEQ_NO_ITEM;
-    }
+    mst_order_cover(&s->order, q);
+    mst_room_release(&s->room, q);
 
-    mst_heap_remove(&s->victims, &q->victim);
-    mst_list_remove(&q->queue);
-    mst_sched_release(s, q);
+    q->item = MST_SEQ_NO_ITEM;
+    q->pinned = 0;
 
     s->n_running--;
 }
@@ -166,7 +248,7 @@ void
 mst_sched_remove(mst_sched_t *s, mst_seq_t *q)
 {
     mst_sched_unbind(s, q);
-    mst_heap_remove(&s->timed, &q->timed);
+    mst_sched_step_out(s, q);
 
     if (q->state == MST_SEQ_RUNNING) {
         mst_sched_stop(s, q);
@@ -174,20 +256,18 @@ mst_sched_remove(mst_sched_t *s, mst_seq_t *q)
     } else {
         mst_sched_unwait(s, q);
     }
+
+    s->n_paused -= (uint32_t) q->paused;
+
+    mst_order_rest(&s->order, q);
+    mst_order_leave(&s->order, q);
 }
 
 
 void
 mst_sched_poison(mst_sched_t *s, mst_seq_t *q)
 {
-    uint32_t  i;
-
-    if (s->conf.prefix) {
-        for (i = 0; i < q->n_blocks; i++) {
-            mst_prefix_forget(s->conf.prefix, q->blocks[i]);
-        }
-    }
-
+    mst_room_forget(&s->room, q);
     mst_sched_remove(s, q);
 }
 
@@ -231,9 +311,8 @@ mst_sched_plan(mst_sched_t *s, uint64_t now_ns)
     mst_sched_expire(s, now_ns);
     mst_sched_wake_up(s, now_ns);
     mst_sched_decodes(s, now_ns);
-    mst_sched_prefills(s);
-    mst_sched_admit(s, now_ns);
-    mst_sched_compact(s);
+    mst_order_settle(&s->order);
+    mst_sched_fill(s, now_ns);
 
     s->n_tokens = s->conf.budget - s->left;
 }
@@ -253,82 +332,16 @@ mst_sched_expire(mst_sched_t *s, uint64_t now_ns)
 }
 
 
-/* puts a running sequence into the queue that it belongs to */
-
-static void
-mst_sched_enqueue(mst_sched_t *s, mst_seq_t *q)
-{
-    mst_seq_t   *before;
-    mst_list_t  *at;
-
-    if (q->n_tokens - q->n_computed == 1) {
-        mst_list_insert_tail(&s->ready, &q->queue);
-        return;
-    }
-
-    /* seldom more than one is there: a prefill takes all that is left of a
-       step, and nobody starts while one is unfinished */
-
-    for (at = s->prefill.prev; at != &s->prefill; at = at->prev) {
-        before = mst_list_data(at, mst_seq_t, queue);
-
-        if (mst_sched_rank(before) < mst_sched_rank(q)
-            || (mst_sched_rank(before) == mst_sched_rank(q)
-                && before->arrival < q->arrival))
-        {
-            break;
-        }
-    }
-
-    mst_list_insert_after(at, &q->queue);
-}
-
-
-/* into the queue where it belongs, of which it is in none */
-
-static void
-mst_sched_line_up(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
-{
-    if (q->paused) {
-        return;
-    }
-
-    if (q->ready_ns > now_ns) {
-        mst_heap_push(&s->timed, &q->timed, q->ready_ns, q->arrival);
-
-    } else if (q->state == MST_SEQ_RUNNING) {
-        mst_sched_enqueue(s, q);
-
-    } else {
-        mst_heap_push(&s->waiting, &q->waiting, mst_sched_rank(q),
-                      q->arrival);
-    }
-}
-
-
-static void
-mst_sched_step_out(mst_sched_t *s, mst_seq_t *q)
-{
-    mst_heap_remove(&s->timed, &q->timed);
-    mst_heap_remove(&s->waiting, &q->waiting);
-    mst_list_remove(&q->queue);
-}
-
-
 static void
 mst_sched_wake_up(mst_sched_t *s, uint64_t now_ns)
 {
-    mst_seq_t        *q;
     mst_heap_node_t  *node;
 
     while ((node = mst_heap_top(&s->timed)) != NULL
            && s->timed.entries[0].major <= now_ns)
     {
-        q = mst_list_data(node, mst_seq_t, timed);
-
         mst_heap_remove(&s->timed, node);
-
-        mst_sched_line_up(s, q, now_ns);
+        mst_order_line_up(&s->order, mst_list_data(node, mst_seq_t, timed));
     }
 }
 
@@ -349,6 +362,8 @@ mst_sched_take(mst_sched_t *s, mst_seq_t *q)
 
     s->left -= n;
     s->items[s->n_items++] = q;
+
+    mst_order_charge(&s->order, q);
 }
 
 
@@ -360,18 +375,17 @@ mst_sched_decodes(mst_sched_t *s, uint64_t now_ns)
 
     reserve = 0;
 
-    if (!mst_list_empty(&s->prefill)
-        || (s->waiting.n && s->n_running < s->conf.max_batch))
+    if (mst_order_prefill(&s->order)
+        || (mst_order_waiting(&s->order)
+            && s->n_running < s->conf.max_batch))
     {
         reserve = s->conf.budget / 8;
     }
 
-    while (!mst_list_empty(&s->ready) && s->left > reserve
-           && s->n_items < s->conf.max_batch)
+    while (s->left > reserve
+           && (q = mst_order_decode(&s->order)) != NULL)
     {
-        q = mst_list_data(s->ready.next, mst_seq_t, queue);
-
-        mst_list_remove(&q->queue);
+        mst_order_step_out(&s->order, q);
 
         if (mst_sched_grow(s, q, now_ns) == MST_OK) {
             mst_sched_take(s, q);
@@ -380,27 +394,42 @@ mst_sched_decodes(mst_sched_t *s, uint64_t now_ns)
 }
 
 
+/* out of the step that is being planned */
+
+static void
+mst_sched_untake(mst_sched_t *s, mst_seq_t *q)
+{
+    uint32_t  i;
+
+    s->n_items--;
+    s->left += q->n_step;
+
+    for (i = q->item; i < s->n_items; i++) {
+        s->items[i] = s->items[i + 1];
+        s->items[i]->item = i;
+    }
+
+    q->item = MST_SEQ_NO_ITEM;
+}
+
+
 static void
 mst_sched_preempt(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
 {
-    mst_heap_remove(&s->timed, &q->timed);
+    if (q->item != MST_SEQ_NO_ITEM) {
+        mst_sched_untake(s, q);
+    }
+
+    mst_sched_step_out(s, q);
     mst_sched_stop(s, q);
     mst_sched_wait(s, q);
 
     q->usage.preemptions++;
 
     s->preemptions++;
-    s->preempted = 1;
     s->moved = 1;
 
     mst_sched_line_up(s, q, now_ns);
-}
-
-
-static uint32_t
-mst_sched_needs(const mst_sched_t *s, const mst_seq_t *q)
-{
-    return (q->n_tokens - 1) / s->conf.block_tokens + 1;
 }
 
 
@@ -409,24 +438,19 @@ mst_sched_needs(const mst_sched_t *s, const mst_seq_t *q)
 static int
 mst_sched_grow(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
 {
-    uint32_t    id, need;
+    int         rc;
     mst_seq_t  *victim;
 
-    need = mst_sched_needs(s, q);
+    for ( ;; ) {
+        rc = mst_room_grow(&s->room, q);
 
-    if (mst_seq_reserve_tokens(q, q->n_tokens + 1) != MST_OK
-        || mst_seq_reserve_blocks(q, need) != MST_OK)
-    {
-        mst_sched_fail(s, q);
-        return MST_DECLINED;
-    }
+        if (rc == MST_OK) {
+            return MST_OK;
+        }
 
-    while (q->n_blocks < need) {
-        id = mst_block_get(s->conf.pool);
-
-        if (id != MST_BLOCK_NONE) {
-            q->blocks[q->n_blocks++] = id;
-            continue;
+        if (rc == MST_ERROR) {
+            mst_sched_fail(s, q);
+            return MST_DECLINED;
         }
 
         if (s->n_running == 1) {
@@ -434,103 +458,98 @@ mst_sched_grow(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
             return MST_DECLINED;
         }
 
-        victim = mst_list_data(mst_heap_top(&s->victims), mst_seq_t, victim);
+        if (!mst_list_empty(&s->stalled)) {
+            victim = mst_list_data(s->stalled.next, mst_seq_t, stalled);
+
+        } else {
+            victim = mst_order_last(&s->order, NULL);
+            victim = victim ? victim : q;
+        }
 
         mst_sched_preempt(s, victim, now_ns);
+        s->preempted = 1;
 
         if (victim == q) {
             return MST_DECLINED;
         }
     }
-
-    return MST_OK;
 }
 
 
-static void
-mst_sched_prefills(mst_sched_t *s)
-{
-    mst_seq_t  *q;
-
-    while (!mst_list_empty(&s->prefill) && s->left
-           && s->n_items < s->conf.max_batch)
-    {
-        q = mst_list_data(s->prefill.next, mst_seq_t, queue);
-
-        mst_list_remove(&q->queue);
-        mst_sched_take(s, q);
-    }
-}
-
+/* prefills and starts, in order */
 
 static void
-mst_sched_admit(mst_sched_t *s, uint64_t now_ns)
+mst_sched_fill(mst_sched_t *s, uint64_t now_ns)
 {
-    int               full;
-    mst_seq_t        *q;
-    mst_heap_node_t  *node;
+    int         full;
+    mst_seq_t  *running, *waiting;
 
-    full = 0;
+    full = s->preempted;
 
-    while (!s->preempted && s->left
-           && (node = mst_heap_top(&s->waiting)) != NULL)
-    {
-        q = mst_list_data(node, mst_seq_t, waiting);
+    while (s->left) {
 
-        if (s->n_running == s->conf.max_batch
-            || mst_sched_start(s, q, now_ns) == MST_BUSY)
+        running = mst_order_prefill(&s->order);
+        waiting = full || s->preempted ? NULL : mst_order_waiting(&s->order);
+
+        if (waiting && (running == NULL
+                        || mst_order_before(waiting, running)))
         {
-            full = 1;
+            full = mst_sched_admit(s, waiting, now_ns) == MST_BUSY;
+
+        } else if (running) {
+            mst_order_step_out(&s->order, running);
+            mst_sched_take(s, running);
+
+        } else {
             break;
         }
+
+        mst_order_settle(&s->order);
     }
 
-    if (!full && !s->preempted) {
-        return;
-    }
-
-    while (!mst_list_empty(&s->no_waits)) {
-        mst_sched_leave(s, mst_list_data(s->no_waits.next, mst_seq_t,
-                                         no_waits),
-                        MST_REFUSE_KV_FULL, 0);
+    if (full || s->preempted) {
+        mst_sched_full(s);
     }
 }
 
 
-/*
- * The first blocks of q that the cache has, their number; they go into its
- * table, but are not referenced yet.  The last token is always computed,
- * since its logits are wanted.
- */
+/* the first of the waiting; MST_BUSY: it has to wait on, else it does not
+   wait any more */
 
-static uint32_t
-mst_sched_hits(const mst_sched_t *s, mst_seq_t *q, uint32_t *n_cached)
+static int
+mst_sched_admit(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
 {
-    uint32_t  id, n, max;
+    int         rc;
+    mst_seq_t  *victim;
 
-    *n_cached = 0;
+    for ( ;; ) {
+        rc = MST_BUSY;
 
-    if (s->conf.prefix == NULL) {
-        return 0;
-    }
-
-    max = (q->n_tokens - 1) / s->conf.block_tokens;
-
-    mst_prefix_root(s->conf.prefix, q->salt, &q->at);
-
-    for (n = 0; n < max; n++) {
-        id = mst_prefix_find(s->conf.prefix, q->salt,
-                             q->tokens + n * s->conf.block_tokens, &q->at);
-
-        if (id == MST_BLOCK_NONE) {
-            break;
+        if (s->n_running < s->conf.max_batch) {
+            rc = mst_sched_start(s, q, now_ns);
         }
 
-        q->blocks[n] = id;
-        *n_cached += s->conf.pool->blocks[id].ref == 0;
-    }
+        if (rc != MST_BUSY) {
+            return rc;
+        }
 
-    return n;
+        if (!mst_list_empty(&s->stalled)) {
+            victim = mst_list_data(s->stalled.next, mst_seq_t, stalled);
+
+        } else if (q->claim.flags & MST_CLAIM_PREEMPT) {
+            victim = mst_order_last(&s->order, q);
+            s->preempted |= victim != NULL;
+
+        } else {
+            victim = NULL;
+        }
+
+        if (victim == NULL) {
+            return MST_BUSY;
+        }
+
+        mst_sched_preempt(s, victim, now_ns);
+    }
 }
 
 
@@ -539,46 +558,46 @@ mst_sched_hits(const mst_sched_t *s, mst_seq_t *q, uint32_t *n_cached)
 static int
 mst_sched_start(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
 {
-    uint32_t           i, need, hits, n_cached;
-    mst_block_pool_t  *pool;
+    int  rc;
 
-    pool = s->conf.pool;
-    need = mst_sched_needs(s, q);
-
-    if (need > pool->n) {
+    if (mst_room_needs(&s->room, q) > s->conf.pool->n) {
         /* it grew to the whole pool before it was preempted */
         mst_sched_leave(s, q, 0, MST_FINISH_LENGTH);
         return MST_DECLINED;
     }
 
-    if (mst_seq_reserve_tokens(q, q->n_tokens + 1) != MST_OK
-        || mst_seq_reserve_blocks(q, need) != MST_OK)
-    {
+    rc = mst_room_take(&s->room, q);
+
+    if (rc == MST_BUSY) {
+        return MST_BUSY;
+    }
+
+    if (rc == MST_ERROR) {
         mst_sched_fail(s, q);
         return MST_DECLINED;
     }
 
-    hits = mst_sched_hits(s, q, &n_cached);
-
-    if (need - hits > mst_block_available(pool) - n_cached) {
-        return MST_BUSY;
+    if (!q->started && q->claim.ttft_ns
+        && now_ns + mst_sched_prefill_ns(s, q->n_tokens - q->n_computed)
+           > q->claim.ttft_ns)
+    {
+        mst_room_release(&s->room, q);
+        mst_sched_leave(s, q, MST_REFUSE_DEADLINE, 0);
+        return MST_DECLINED;
     }
 
     mst_sched_unbind(s, q);
     mst_sched_unwait(s, q);
+    mst_order_step_out(&s->order, q);
 
-    for (i = 0; i < hits; i++) {
-        mst_block_ref(pool, q->blocks[i]);
-    }
+    (void) mst_room_wants(&s->room, q, &q->pinned);
 
-    for ( /* void */ ; i < need; i++) {
-        q->blocks[i] = mst_block_get(pool);
-    }
-
-    q->n_blocks = need;
-    q->n_named = hits;
-    q->n_computed = hits * s->conf.block_tokens;
     q->state = MST_SEQ_RUNNING;
+    s->n_running++;
+
+    if (!q->pinned) {
+        mst_order_expose(&s->order, q);
+    }
 
     if (!q->started) {
         q->started = 1;
@@ -587,68 +606,43 @@ mst_sched_start(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
         q->usage.cached = q->n_computed;
     }
 
-    s->n_running++;
-    mst_heap_push(&s->victims, &q->victim, ~mst_sched_rank(q), ~q->arrival);
-
     mst_sched_take(s, q);
 
     return MST_OK;
 }
 
 
-/* closes the gaps of those that were preempted after they were taken */
+/* somebody has to wait on for a place or for blocks */
 
 static void
-mst_sched_compact(mst_sched_t *s)
+mst_sched_full(mst_sched_t *s)
 {
-    uint32_t  i, n;
+    mst_seq_t  *first;
 
-    n = 0;
-
-    for (i = 0; i < s->n_items; i++) {
-
-        if (s->items[i] == NULL) {
-            continue;
-        }
-
-        s->items[n] = s->items[i];
-        s->items[n]->item = n;
-        n++;
+    while (!mst_list_empty(&s->no_waits)) {
+        mst_sched_leave(s, mst_list_data(s->no_waits.next, mst_seq_t,
+                                         unstarted),
+                        MST_REFUSE_KV_FULL, 0);
     }
 
-    s->n_items = n;
+    first = mst_order_waiting(&s->order);
+
+    if (first == NULL || first->claim.priority < 0) {
+        return;
+    }
+
+    while (!mst_list_empty(&s->yields)) {
+        mst_sched_leave(s, mst_list_data(s->yields.next, mst_seq_t,
+                                         unstarted),
+                        MST_REFUSE_YIELD, 0);
+    }
 }
 
 
 void
 mst_sched_computed(mst_sched_t *s, mst_seq_t *q)
 {
-    uint32_t  i, id, n;
-
-    q->n_computed += q->n_step;
-    n = q->n_computed / s->conf.block_tokens;
-
-    if (s->conf.prefix == NULL) {
-        return;
-    }
-
-    for (i = q->n_named; i < n; i++) {
-        id = mst_prefix_name(s->conf.prefix, q->salt,
-                             q->tokens + i * s->conf.block_tokens,
-                             q->blocks[i], &q->at);
-
-        if (id != q->blocks[i]) {
-
-            /* another computed the same at the same time: the bits are equal
-               (mst_forward.h), one copy is enough */
-
-            mst_block_ref(s->conf.pool, id);
-            mst_block_unref(s->conf.pool, q->blocks[i]);
-            q->blocks[i] = id;
-        }
-    }
-
-    q->n_named = n;
+    mst_room_computed(&s->room, q);
 }
 
 
@@ -672,10 +666,14 @@ mst_sched_retime(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
 void
 mst_sched_pause(mst_sched_t *s, mst_seq_t *q, int on, uint64_t now_ns)
 {
-    q->paused = on;
+    if (q->paused == on) {
+        return;
+    }
 
-    mst_sched_step_out(s, q);
-    mst_sched_line_up(s, q, now_ns);
+    q->paused = on;
+    s->n_paused += on ? 1 : (uint32_t) -1;
+
+    mst_sched_retime(s, q, now_ns);
 }
 
 
@@ -696,4 +694,23 @@ mst_sched_wake(const mst_sched_t *s)
     }
 
     return wake;
+}
+
+
+uint64_t
+mst_sched_prefilling(const mst_sched_t *s)
+{
+    uint64_t           n;
+    mst_seq_t         *q;
+    const mst_list_t  *at, *prefills;
+
+    n = 0;
+    prefills = &s->order.prefills;
+
+    for (at = prefills->next; at != prefills; at = at->next) {
+        q = mst_list_data(at, mst_seq_t, queue);
+        n += q->n_tokens - q->n_computed;
+    }
+
+    return n;
 }

@@ -1,31 +1,40 @@
 
 /*
  * What the next step holds.  Pure logic: no clock, no model, no allocation
- * in a step but the growth of a sequence's own arrays.
+ * in a step but the growth of a sequence's own arrays.  "Order" is that of
+ * mst_order.h: class, the flow that was served least, time for the first
+ * token, arrival.
  *
  * mst_sched_plan() fills one step of at most "budget" tokens:
  *     1. waiting sequences whose deadline is over leave;
  *     2. running ones that have one token to compute (decodes), each in its
- *        turn: who was in this step is last in line for the next.  One that
- *        lacks a block preempts the last running sequence: that of the
- *        lowest class, then the latest arrival, maybe itself;
- *     3. running ones with more to compute (prefills), in order;
- *     4. waiting ones in order, while nothing was preempted in this step, as
- *        long as there is budget, a place and blocks for all of the first
- *        one's tokens.  Nobody overtakes: if the first does not fit, nobody
- *        starts.
- * "Order" is class, higher first, then arrival.  So a long prefill never
- * keeps decodes out of a step; and where decodes alone would fill the step,
- * an eighth of it is kept for 3. and 4.
+ *        turn; one that lacks a block takes it from others: first from those
+ *        that are paused, then from the last in order, maybe itself;
+ *     3. running ones with more to compute (prefills) and waiting ones, in
+ *        order, as long as there is budget.  A waiting one starts when there
+ *        are a place and blocks for all its tokens and for the part of its
+ *        answer that it claims (kv_reserve); what it claims stays its own.
+ *        Nobody overtakes: if the first of the waiting does not fit, no
+ *        other starts, nor does anybody in a step that took blocks in 2.
+ * So a long prefill never keeps decodes out of a step; and where decodes
+ * alone would fill the step, an eighth of it is kept for 3.
  *
- * Preemption is by recompute: the sequence lets its blocks go, which stay in
- * the prefix cache as long as nobody needs them, and waits again with all
- * its tokens.  The sequence first in order never loses its blocks to others,
- * so there is progress; one that has the pool for itself and still lacks a
- * block ends as if the context were full.
+ * The first of the waiting that does not fit gets places and blocks of
+ * paused ones; and, if it claims so (MST_CLAIM_PREEMPT), of running ones of
+ * a lower class, but not of those whose claim holds their longest answer:
+ * these keep what they have until they end.
  *
- * A sequence whose ready_ns is to come is in no queue but in "timed": a step
- * costs what it computes, not what it lets sleep.
+ * Classes below 0 give way: while one of another class has to wait, those
+ * of them that wait for their start are refused.
+ *
+ * Taking blocks is by recompute: the sequence lets all of them go, which
+ * stay in the prefix cache as long as nobody needs them, and waits again with
+ * all its tokens.  Of those with a token to compute, the first in order never
+ * loses its blocks to others, so there is progress; one that has the pool for
+ * itself and still lacks a block ends as if the context were full.
+ *
+ * A sequence whose ready_ns is to come is in no line but in "timed", a paused
+ * one in none at all: a step costs what it computes, not what it lets sleep.
  */
 
 #ifndef MST_SCHED_H
@@ -34,9 +43,9 @@
 #include <stdint.h>
 
 #include "base/mst_list.h"
-#include "engine/mst_block.h"
 #include "engine/mst_heap.h"
-#include "engine/mst_prefix.h"
+#include "engine/mst_order.h"
+#include "engine/mst_room.h"
 #include "engine/mst_seq.h"
 
 
@@ -44,6 +53,7 @@ typedef struct {
     uint32_t           max_batch;  /* sequences running at once */
     uint32_t           budget;     /* tokens of a step */
     uint32_t           block_tokens;
+    uint32_t           context;    /* of a sequence; 0 = any number */
     mst_block_pool_t  *pool;
     mst_prefix_t      *prefix;     /* NULL: none */
 } mst_sched_conf_t;
@@ -51,6 +61,10 @@ typedef struct {
 
 typedef struct {
     mst_sched_conf_t   conf;
+    mst_order_t        order;
+    mst_room_t         room;
+    double             rate;       /* prompt tokens per second, measured by
+                                      the engine; 0 = not known */
 
     mst_seq_t        **items;      /* [n_items] the planned step */
     uint32_t           n_items;
@@ -58,11 +72,9 @@ typedef struct {
     mst_list_t         leaving;    /* out of the scheduler, see refuse and
                                       finish; by queue */
 
-    mst_list_t         ready;      /* decodes, by queue */
-    mst_list_t         prefill;    /* in order, by queue */
     mst_list_t         no_waits;   /* have not started and may not wait */
-    mst_heap_t         waiting;    /* in order */
-    mst_heap_t         victims;    /* all running, reverse order */
+    mst_list_t         yields;     /* the same, and of a class below 0 */
+    mst_list_t         stalled;    /* paused with blocks, longest first */
     mst_heap_t         timed;      /* by ready_ns, waiting and running */
     mst_heap_t         deadlines;  /* have not started */
 
@@ -73,6 +85,7 @@ typedef struct {
 
     uint32_t           n_running;
     uint32_t           n_waiting;
+    uint32_t           n_paused;   /* of both */
     uint64_t           waiting_tokens;
     uint64_t           preemptions;
 } mst_sched_t;
@@ -84,8 +97,12 @@ void mst_sched_fini(mst_sched_t *s);           /* zeroed or inited */
 /* room for n sequences in all, waiting and running; MST_ERROR: memory */
 int mst_sched_reserve(mst_sched_t *s, uint32_t n);
 
-/* the sequence waits; there is room, its prompt fits the pool */
-void mst_sched_add(mst_sched_t *s, mst_seq_t *q);
+/*
+ * The sequence waits; there is room, its prompt fits the pool.  MST_OK;
+ * MST_DECLINED: by what is known its first token would come too late, and
+ * MST_ERROR: memory; with both it has not come.
+ */
+int mst_sched_add(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns);
 
 /* between plan and the end of the step only for members of it; its blocks
    are free at once */
@@ -95,7 +112,7 @@ void mst_sched_remove(mst_sched_t *s, mst_seq_t *q);
 void mst_sched_poison(mst_sched_t *s, mst_seq_t *q);
 
 /*
- * Plans one step.  items[] is in no queue until mst_sched_computed() and
+ * Plans one step.  items[] is in no line until mst_sched_computed() and
  * mst_sched_requeue(), or mst_sched_remove(), were called for each of it.
  */
 void mst_sched_plan(mst_sched_t *s, uint64_t now_ns);
@@ -104,14 +121,18 @@ void mst_sched_plan(mst_sched_t *s, uint64_t now_ns);
 void mst_sched_computed(mst_sched_t *s, mst_seq_t *q);
 void mst_sched_requeue(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns);
 
-/* its ready_ns has changed */
+/* its ready_ns has changed; not between plan and the end of the step */
 void mst_sched_retime(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns);
 
-/* in no queue as long as it is paused */
+/* in no line as long as it is paused; not between plan and the end of the
+   step */
 void mst_sched_pause(mst_sched_t *s, mst_seq_t *q, int on, uint64_t now_ns);
 
 /* when the plan can change by time alone; 0 = never */
 uint64_t mst_sched_wake(const mst_sched_t *s);
+
+/* prompt tokens that running sequences have yet to compute */
+uint64_t mst_sched_prefilling(const mst_sched_t *s);
 
 
 #endif /* MST_SCHED_H */

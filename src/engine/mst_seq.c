@@ -28,7 +28,8 @@ mst_seq_create(const mst_submit_t *s, uint64_t now_ns)
 
     mst_list_init(&q->all);
     mst_list_init(&q->queue);
-    mst_list_init(&q->no_waits);
+    mst_list_init(&q->unstarted);
+    mst_list_init(&q->stalled);
 
     if (mst_seq_reserve_tokens(q, s->n_prompt + 1) != MST_OK) {
         mst_free(q);

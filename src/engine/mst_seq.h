@@ -35,6 +35,16 @@ typedef enum {
 } mst_seq_state_t;
 
 
+typedef enum {                     /* where it stands: mst_order.h */
+    MST_SEQ_NO_LINE = 0,
+    MST_SEQ_IN_WAITING,
+    MST_SEQ_IN_PREFILLS,
+    MST_SEQ_IN_DECODES
+} mst_seq_line_t;
+
+
+struct mst_flow_s;
+
 typedef struct mst_seq_s  mst_seq_t;
 
 struct mst_seq_s {
@@ -62,6 +72,12 @@ struct mst_seq_s {
     uint32_t          size_blocks;
     uint32_t          n_named;     /* first blocks known to the cache */
     mst_prefix_at_t   at;          /* behind them */
+    uint32_t          promise;     /* more blocks that are kept for it */
+
+    struct mst_flow_s *flow;       /* who pays for its tokens */
+    uint32_t          uncached;    /* of its tokens, when it began to wait */
+    uint32_t          n_charged;   /* of its tokens are paid for */
+    int               wants;       /* a token, now */
 
     mst_seq_state_t   state;
     uint64_t          ready_ns;    /* in no step before: the later of ... */
@@ -69,14 +85,18 @@ struct mst_seq_s {
     uint64_t          paced_ns;    /* what its pace does */
     uint64_t          turn_ns;     /* when its last token was due, 0 = none */
     int               paused;      /* in no step at all */
+    int               pinned;      /* running, and its promise is enough: its
+                                      blocks are not taken for others */
+    mst_seq_line_t    line;
     uint32_t          item;        /* place in this step, MST_SEQ_NO_ITEM */
     uint32_t          n_step;      /* tokens to compute in this step */
 
     mst_list_t        all;         /* engine: in order of arrival */
-    mst_list_t        queue;       /* ready, prefill or leaving */
-    mst_list_t        no_waits;    /* may not wait and has not started */
-    mst_heap_node_t   waiting;
-    mst_heap_node_t   victim;      /* of all running: last first */
+    mst_list_t        queue;       /* decodes, prefills, or leaving */
+    mst_list_t        unstarted;   /* no_waits or yields */
+    mst_list_t        stalled;     /* paused and running */
+    mst_heap_node_t   waiting;     /* in its flow */
+    mst_heap_node_t   running;     /* in its flow */
     mst_heap_node_t   timed;       /* ready_ns is to come, any state */
     mst_heap_node_t   deadline;
 

@@ -29,6 +29,8 @@ static int mst_serve_init(mst_serve_t *s, mst_err_t *err);
 static int mst_serve_receive(mst_serve_t *s, uint64_t now_ns);
 static void mst_serve_orders(mst_serve_t *s);
 static void mst_serve_stats(mst_serve_t *s, uint64_t now_ns);
+static uint64_t mst_serve_rate(double rate);
+static void mst_serve_classes(mst_serve_t *s);
 static void mst_serve_tick(mst_serve_t *s, uint64_t now_ns);
 static void mst_serve_sleep(mst_serve_t *s, uint64_t wake_ns);
 static int mst_serve_news(mst_serve_t *s);
@@ -224,6 +226,8 @@ mst_serve_start(mst_serve_t *s, mst_engine_t *e, const mst_serve_info_t *info,
     mst_stat_set(&st->ready_ns, now);
     mst_stat_set_backend(st, info->backend);
 
+    memset(s->classes, 0xff, sizeof(s->classes));      /* not published */
+
     mst_place_restart(s->conf.map);
     s->audit = 1;
 
@@ -358,6 +362,12 @@ mst_serve_stats(mst_serve_t *s, uint64_t now_ns)
     mst_stat_set(&st->running, e.running);
     mst_stat_set(&st->waiting, e.waiting);
     mst_stat_set(&st->waiting_tokens, e.waiting_tokens);
+    mst_stat_set(&st->paused, e.paused);
+    mst_stat_set(&st->prefilling, e.prefilling);
+    mst_stat_set(&st->prompt_rate, mst_serve_rate(e.prompt_rate));
+    mst_stat_set(&st->finish_rate, mst_serve_rate(e.finish_rate));
+    mst_stat_set(&st->token_rate, mst_serve_rate(e.token_rate));
+    mst_serve_classes(s);
     mst_stat_set(&st->blocks_total, e.blocks_total);
     mst_stat_set(&st->blocks_used, e.blocks_used);
     mst_stat_set(&st->blocks_cached, e.blocks_cached);
@@ -371,6 +381,41 @@ mst_serve_stats(mst_serve_t *s, uint64_t now_ns)
     mst_stat_set(&st->finished, s->base.finished + e.finished);
     mst_stat_set(&st->refused, s->base.refused + e.refused);
     mst_stat_set(&st->cancelled, s->cancelled);
+}
+
+
+static uint64_t
+mst_serve_rate(double rate)
+{
+    return rate < 1e15 ? (uint64_t) (rate * 1000) : (uint64_t) 1e18;
+}
+
+
+/* most passes change nothing of it */
+
+static void
+mst_serve_classes(mst_serve_t *s)
+{
+    uint32_t                  i;
+    mst_stat_class_t         *to;
+    const mst_order_class_t  *from;
+
+    from = mst_engine_classes(s->engine);
+
+    if (memcmp(from, s->classes, sizeof(s->classes)) == 0) {
+        return;
+    }
+
+    memcpy(s->classes, from, sizeof(s->classes));
+
+    for (i = 0; i < MST_CLASSES; i++) {
+        to = &s->shm->stat.classes[i];
+
+        mst_stat_set(&to->n, from[i].n);
+        mst_stat_set(&to->n_dated, from[i].n_dated);
+        mst_stat_set(&to->tokens, from[i].tokens);
+        mst_stat_set(&to->dated_tokens, from[i].dated_tokens);
+    }
 }
 
 

@@ -12,6 +12,7 @@
 
 #include "base/mst_list.h"
 #include "base/mst_time.h"
+#include "engine/mst_order.h"
 #include "engine/mst_outbox.h"
 #include "engine/mst_serve.h"
 #include "shm/mst_record.h"
@@ -79,6 +80,7 @@ struct mst_serve_s {
 
     uint64_t           token_ns;   /* of all tokens of a step; 0 = there was
                                       none */
+    mst_order_class_t  classes[MST_CLASSES];   /* as they are published */
     mst_engine_stats_t base;       /* counters of the engines before us */
     uint64_t           cancelled;
 };

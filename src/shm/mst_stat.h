@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/mst_params.h"
+
 
 #define MST_STAT_BUCKETS  19       /* with an upper bound; one more has none */
 
@@ -22,6 +24,15 @@ typedef struct {
     _Atomic uint64_t  bucket[MST_STAT_BUCKETS + 1];
     _Atomic uint64_t  sum_ns;
 } mst_stat_hist_t;
+
+
+/* those of a class who wait; dated: with a time for their first token */
+typedef struct {
+    _Atomic uint64_t  n;
+    _Atomic uint64_t  n_dated;
+    _Atomic uint64_t  tokens;              /* that no cache has */
+    _Atomic uint64_t  dated_tokens;
+} mst_stat_class_t;
 
 
 typedef struct {
@@ -39,6 +50,18 @@ typedef struct {
     _Atomic uint64_t  running;             /* sequences */
     _Atomic uint64_t  waiting;
     _Atomic uint64_t  waiting_tokens;
+    _Atomic uint64_t  paused;              /* of running and waiting */
+    _Atomic uint64_t  prefilling;          /* prompt tokens of running ones to
+                                              come */
+    mst_stat_class_t  classes[MST_CLASSES];    /* who waits, by
+                                                  mst_claim_rank() */
+
+    /* rates, per 1000 seconds; 0 = not known */
+    _Atomic uint64_t  prompt_rate;         /* prompt tokens of steps that are
+                                              full of them */
+    _Atomic uint64_t  finish_rate;         /* requests, while there is work */
+    _Atomic uint64_t  token_rate;          /* sampled tokens, the same */
+
     _Atomic uint64_t  blocks_total;
     _Atomic uint64_t  blocks_used;
     _Atomic uint64_t  blocks_cached;

@@ -300,6 +300,11 @@ make_request(uint32_t tag, uint64_t now)
     q->s.deadline_ns = rnd(10) ? 0 : now + rnd(200);
     q->s.no_wait = rnd(10) == 0;
     q->s.claim.priority = rnd(4) ? 0 : (int32_t) rnd(3) - 1;
+    q->s.claim.fair_key = rnd(4);
+    q->s.claim.fair_weight = rnd(3);
+    q->s.claim.kv_reserve = rnd(3) ? 0 : rnd(200);
+    q->s.claim.pace = rnd(8) ? 0 : 1u << 31;   /* 465 ns */
+    q->s.claim.flags = rnd(4) ? 0 : MST_CLAIM_PREEMPT;
     q->submitted = 1;
 }
 
@@ -320,6 +325,8 @@ check_answer(const host_t *h, uint32_t tag, uint32_t context)
     if (a->refuses) {
         assert_true(a->refuse == MST_REFUSE_TOO_LONG
                     || a->refuse == MST_REFUSE_KV_FULL
+                    || (a->refuse == MST_REFUSE_YIELD
+                        && q->s.claim.priority < 0)
                     || (a->refuse == MST_REFUSE_DEADLINE
                         && q->s.deadline_ns));
         return;
@@ -462,8 +469,19 @@ random_run(int no_cache, uint64_t *preemptions, uint64_t *cached)
                                              * (s.blocks_total + 1)
                                              * kv.block_tokens);
 
+        if (rnd(10) == 0) {
+            tag = rnd(TAGS);
+            mst_engine_pause(h.e, tag, (int) rnd(2), h.now);
+            mst_engine_pace(h.e, rnd(TAGS), rnd(2) ? 0 : 1u << 31, h.now);
+        }
+
         if (host_step(&h) == MST_AGAIN) {
             idle = h.wake ? 0 : idle + 1;
+
+            for (tag = 0; idle > 1 && tag < TAGS; tag++) {
+                mst_engine_pause(h.e, tag, 0, h.now);
+            }
+
             h.now = h.wake ? h.wake : h.now;
 
         } else {

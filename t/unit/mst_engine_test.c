@@ -502,8 +502,7 @@ test_priority(void **state)
     uint32_t       i, ids[8] = { 1, 2, 3 };
     mst_runner_t   r;
     mst_submit_t   s;
-    static const int32_t  priorities[] = { -5, 0, 3, 0, MST_PRIORITY_MAX,
-                                           MST_PRIORITY_MIN };
+    static const int32_t  priorities[] = { 1, 2, 3, 2, MST_PRIORITY_MAX, 0 };
     static const int      order[] = { 4, 2, 1, 3, 0, 5 };
 
     (void) state;

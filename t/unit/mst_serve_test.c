@@ -421,6 +421,67 @@ test_create(void **state)
 }
 
 
+/* who waits and how fast it goes, for those who decide without a question */
+
+static void
+test_stats(void **state)
+{
+    int                      i;
+    world_t                  w;
+    worker_t                 a;
+    mst_rec_submit_t        *s;
+    const mst_stat_t        *st;
+    const mst_stat_class_t  *c;
+
+    (void) state;
+
+    world_init(&w, NULL, 1);
+    worker_claim(&w, &a, (uint32_t) getpid());
+    st = &w.map.shm->stat;
+
+    for (i = 0; i < 4; i++) {
+        s = worker_submit(&w, &a, (uint64_t) i, 10, 20);
+        s->claim.priority = i / 2;
+        s->claim.ttft_ns = i == 3 ? UINT64_MAX / 2 : 0;
+        worker_send(&a, s);
+    }
+
+    worker_control(&w, &a, 0, MST_REC_PAUSE);
+    pass(&w, 1);
+
+    /* the last is first: it has a date in the higher class */
+
+    assert_int_equal(st->running, 1);
+    assert_int_equal(st->waiting, 3);
+    assert_int_equal(st->waiting_tokens, 30);
+    assert_int_equal(st->paused, 1);
+
+    c = &st->classes[mst_claim_rank(1)];
+    assert_int_equal(c->n, 1);
+    assert_int_equal(c->tokens, 10);
+    assert_int_equal(c->n_dated, 0);
+    assert_int_equal(st->classes[mst_claim_rank(0)].n, 1);
+
+    worker_control(&w, &a, 0, MST_REC_RESUME);
+    settle(&w, 200);
+
+    assert_int_equal(st->paused, 0);
+    assert_int_equal(c->n + st->classes[mst_claim_rank(0)].n, 0);
+    assert_true(st->finish_rate > 0);
+    assert_true(st->token_rate > 0);
+
+    /* the next engine says it anew */
+
+    world_engine_dies(&w);
+    w.map.shm->stat.classes[3].n = 5;
+    world_engine(&w, NULL, 1);
+    pass(&w, 1);
+    assert_int_equal(w.map.shm->stat.classes[3].n, 0);
+
+    world_fini(&w);
+}
+
+
 int
 main(void)
 {
@@ -430,6 +491,7 @@ main(void)
         cmocka_unit_test(test_counters),
         cmocka_unit_test(test_orders),
         cmocka_unit_test(test_order_wakes),
+        cmocka_unit_test(test_stats),
         cmocka_unit_test(test_create)
     };
 

@@ -1,0 +1,296 @@
+
+/*
+ * Blocks of sequences: promises are kept, and nobody gets what is promised to
+ * another.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mst_err.h"
+#include "base/mst_hash.h"
+#include "base/mst_mem.h"
+#include "engine/mst_room.h"
+
+
+#define N_BLOCKS  20
+#define BLOCK     4
+
+
+static mst_block_pool_t  pool;
+static mst_prefix_t      prefix;
+static mst_room_t        room;
+
+
+static void
+begin(int cache)
+{
+    assert_int_equal(mst_block_init(&pool, N_BLOCKS), MST_OK);
+    assert_int_equal(mst_prefix_init(&prefix, &pool, BLOCK, mst_hash),
+                     MST_OK);
+
+    memset(&room, 0, sizeof(room));
+    room.pool = &pool;
+    room.prefix = cache ? &prefix : NULL;
+    room.block_tokens = BLOCK;
+}
+
+
+static void
+end(void)
+{
+    assert_int_equal(room.promised, 0);
+    assert_int_equal(pool.n_used, 0);
+
+    mst_prefix_fini(&prefix);
+    mst_block_fini(&pool);
+}
+
+
+static mst_seq_t *
+make(uint32_t n_prompt, uint32_t max_tokens, uint32_t reserve)
+{
+    mst_seq_t     *q;
+    mst_submit_t   s;
+    uint32_t       i, ids[100];
+
+    memset(&s, 0, sizeof(s));
+    mst_params_default(&s.params);
+
+    for (i = 0; i < n_prompt; i++) {
+        ids[i] = i;
+    }
+
+    s.prompt = ids;
+    s.n_prompt = n_prompt;
+    s.params.max_tokens = max_tokens;
+    s.claim.kv_reserve = reserve;
+
+    q = mst_seq_create(&s, 0);
+    assert_non_null(q);
+
+    return q;
+}
+
+
+static void
+drop(mst_seq_t *q)
+{
+    mst_room_release(&room, q);
+    assert_int_equal(q->n_blocks, 0);
+    mst_seq_destroy(q);
+}
+
+
+static void
+test_wants(void **state)
+{
+    int         all;
+    uint32_t    i;
+    mst_seq_t  *q;
+    static const struct {
+        uint32_t  prompt, max, reserve, context, blocks;
+        int       all;
+    } cases[] = {
+        { 4, 8, 0, 0, 1, 0 },
+        { 5, 8, 0, 0, 2, 0 },
+        { 4, 8, 1, 0, 2, 0 },
+        { 4, 8, 6, 0, 3, 0 },
+        { 4, 8, 7, 0, 3, 1 },      /* the last one is never computed */
+        { 4, 8, 8, 0, 3, 1 },
+        { 4, 9, MST_RESERVE_FULL, 0, 3, 1 },
+        { 4, 10, MST_RESERVE_FULL, 0, 4, 1 },
+        { 4, 1, MST_RESERVE_FULL, 0, 1, 1 },
+        { 4, 0, MST_RESERVE_FULL, 0, 1, 1 },
+        { 4, 1, 0, 0, 1, 0 },
+        { 4, INT32_MAX, MST_RESERVE_FULL, 0, N_BLOCKS, 1 },
+        { 4, INT32_MAX, MST_RESERVE_FULL, 14, 4, 1 },
+        { 4, INT32_MAX, 8, 14, 3, 0 },
+        { 4, INT32_MAX, 9, 14, 4, 1 }
+    };
+
+    (void) state;
+
+    begin(0);
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        q = make(cases[i].prompt, cases[i].max, cases[i].reserve);
+        room.context = cases[i].context;
+
+        assert_int_equal(mst_room_wants(&room, q, &all), cases[i].blocks);
+        assert_int_equal(all, cases[i].all);
+
+        mst_seq_destroy(q);
+    }
+
+    end();
+}
+
+
+static void
+grow(mst_seq_t *q, uint32_t n, int rc)
+{
+    q->n_tokens = n;
+    assert_int_equal(mst_room_grow(&room, q), rc);
+}
+
+
+static void
+test_promise(void **state)
+{
+    mst_seq_t  *a, *b, *c;
+
+    (void) state;
+
+    begin(0);
+
+    a = make(4, 29, MST_RESERVE_FULL);         /* 8 blocks */
+    b = make(40, 100, 0);                      /* 10 blocks */
+    c = make(12, 100, 0);                      /* 3 blocks */
+
+    assert_int_equal(mst_room_take(&room, a), MST_OK);
+    assert_int_equal(a->n_blocks, 1);
+    assert_int_equal(room.promised, 7);
+    assert_int_equal(pool.n_used, 1);
+
+    assert_int_equal(mst_room_take(&room, b), MST_OK);
+    assert_int_equal(mst_block_available(&pool), 9);
+
+    /* nine are free, seven of them are spoken for */
+
+    assert_int_equal(mst_room_take(&room, c), MST_BUSY);
+    assert_int_equal(c->n_blocks, 0);
+
+    grow(b, 41, MST_OK);
+    grow(b, 45, MST_OK);
+    grow(b, 49, MST_BUSY);
+    assert_int_equal(b->n_blocks, 12);
+
+    grow(a, 5, MST_OK);
+    grow(a, 32, MST_OK);
+    assert_int_equal(a->n_blocks, 8);
+    assert_int_equal(room.promised, 0);
+    grow(a, 33, MST_BUSY);
+
+    drop(b);
+    grow(a, 33, MST_OK);                       /* beyond: as anybody */
+    assert_int_equal(mst_room_take(&room, c), MST_OK);
+
+    drop(a);
+    drop(c);
+    end();
+}
+
+
+static void
+computed(mst_seq_t *q)
+{
+    q->n_step = q->n_tokens - q->n_computed;
+    mst_room_computed(&room, q);
+}
+
+
+static void
+test_cached(void **state)
+{
+    mst_seq_t  *a, *b, *c;
+
+    (void) state;
+
+    begin(1);
+
+    a = make(16, 10, 0);
+    assert_int_equal(mst_room_cached(&room, a), 0);
+    assert_int_equal(mst_room_take(&room, a), MST_OK);
+    computed(a);
+
+    /* shared with one who lives: they cost nothing */
+
+    b = make(17, 40, MST_RESERVE_FULL);        /* 14 blocks */
+    assert_int_equal(mst_room_cached(&room, b), 16);
+    assert_int_equal(mst_room_take(&room, b), MST_OK);
+    assert_int_equal(b->n_computed, 16);
+    assert_int_equal(pool.n_used, 5);
+    assert_int_equal(room.promised, 9);
+    computed(b);
+
+    /* 15 are free, 9 promised: 7 do not fit, though three are cached */
+
+    c = make(13, 28, MST_RESERVE_FULL);        /* 10 blocks */
+    assert_int_equal(mst_room_cached(&room, c), 12);
+    assert_int_equal(mst_room_take(&room, c), MST_BUSY);
+
+    drop(a);
+    assert_int_equal(mst_room_take(&room, c), MST_BUSY);
+    c->claim.kv_reserve = 23;                  /* 9 blocks */
+    assert_int_equal(mst_room_take(&room, c), MST_OK);
+    assert_int_equal(room.promised, 14);
+    assert_int_equal(mst_block_available(&pool), 14);
+
+    drop(c);
+
+    /* cached ones that nobody holds are what is there to give */
+
+    drop(b);
+    a = make(17, 64, MST_RESERVE_FULL);        /* 20 blocks */
+    assert_int_equal(mst_room_take(&room, a), MST_OK);
+    assert_int_equal(a->n_computed, 16);
+    assert_int_equal(room.promised, 15);
+    assert_int_equal(mst_block_available(&pool), 15);
+    computed(a);
+    mst_room_forget(&room, a);
+    drop(a);
+
+    a = make(17, 1, 0);
+    assert_int_equal(mst_room_cached(&room, a), 0);
+    drop(a);
+
+    end();
+}
+
+
+static void
+test_memory(void **state)
+{
+    mst_seq_t  *q;
+
+    (void) state;
+
+    begin(0);
+
+    q = make(16, 10, 0);
+    mst_mem_fail_after(1);
+    assert_int_equal(mst_room_take(&room, q), MST_ERROR);
+    mst_mem_fail_after(0);
+    assert_int_equal(pool.n_used, 0);
+
+    assert_int_equal(mst_room_take(&room, q), MST_OK);
+    q->n_tokens = 17;
+    mst_mem_fail_after(1);
+    assert_int_equal(mst_room_grow(&room, q), MST_ERROR);
+    mst_mem_fail_after(0);
+
+    drop(q);
+    end();
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_wants),
+        cmocka_unit_test(test_promise),
+        cmocka_unit_test(test_cached),
+        cmocka_unit_test(test_memory)
+    };
+
+    return cmocka_run_group_tests_name("mst_room", tests, NULL, NULL);
+}
