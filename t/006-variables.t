@@ -67,7 +67,7 @@ POST /v1/completions
 --- response_body_like eval
 ['error', 'error']
 --- access_log eval
-qr/40[04] api=completion model=(-|zebra) effective=- stream=[0-] user=(-|me) max=- prompt=- cached=- completion=- total=- finish=- preempted=- shed=-;/
+qr/40[04] api=completion model=(-|zebra) effective=- stream=[0-] user=(-|me) max=(-|16) prompt=- cached=- completion=- total=- finish=- preempted=- shed=-;/
 
 
 

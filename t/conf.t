@@ -25,6 +25,7 @@ for my $sample (sort glob 'conf.d/*.conf') {
     $conf =~ s/\@BUILD\@/$build/g;
     $conf =~ s/\@PORT\@/8080/g;
     $conf =~ s{\@MODEL\@}{models/SmolLM2-135M-Instruct.Q4_1.gguf}g;
+    $conf =~ s{unix:/run/}{unix:$prefix/}g;
     $conf = "pid $prefix/test.pid;\n$conf" if $conf !~ /^\s*pid\s/m;
 
     open my $fh, '>', "$prefix/nginx.conf" or die $!;

@@ -176,6 +176,8 @@ char *ngx_http_mistral_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mistral_queue(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mistral_health(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_mistral_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_mistral_set_handler(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_http_handler_pt handler);
 
 /* tokens are counted, not measured: "k" is 1000; 0: not a number above 0 */
 uint64_t ngx_http_mistral_tokens_number(u_char *data, size_t len);

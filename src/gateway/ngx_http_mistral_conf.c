@@ -20,8 +20,6 @@
 #define NGX_HTTP_MISTRAL_TOKENS_MAX     1000000000
 
 
-static char *ngx_http_mistral_set_handler(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_http_handler_pt handler);
 static char *ngx_http_mistral_queue_param(ngx_conf_t *cf, ngx_str_t *value,
     ngx_http_mistral_loc_conf_t *mlcf);
 static ngx_int_t ngx_http_mistral_resolve(ngx_conf_t *cf,
@@ -427,7 +425,7 @@ ngx_http_mistral_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 /* one location, one answer */
 
-static char *
+char *
 ngx_http_mistral_set_handler(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_handler_pt handler)
 {

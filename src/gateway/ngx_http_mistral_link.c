@@ -9,9 +9,9 @@
  * read->channel marks them as nobody's connection.
  */
 
-#include "gateway/ngx_http_mistral.h"
 #include "gateway/ngx_http_mistral_engine.h"
 #include "gateway/ngx_http_mistral_link.h"
+#include "gateway/ngx_http_mistral_metrics.h"
 
 #include "base/mst_time.h"
 #include "shm/mst_slot.h"
@@ -438,7 +438,38 @@ ngx_http_mistral_link_look(ngx_http_mistral_link_t *link)
 ngx_http_mistral_state_e
 ngx_http_mistral_link_state(ngx_http_mistral_model_t *m)
 {
-    return ngx_http_mistral_link_look(m->engine ? m->engine->link : NULL);
+    ngx_http_mistral_state_e  state;
+
+    state = ngx_http_mistral_link_look(m->engine ? m->engine->link : NULL);
+
+    if (state == NGX_HTTP_MISTRAL_READY && m->metrics != NULL
+        && atomic_load(&m->metrics->drained))
+    {
+        return NGX_HTTP_MISTRAL_DRAINING;
+    }
+
+    return state;
+}
+
+
+void
+ngx_http_mistral_link_order(ngx_http_mistral_model_t *m,
+    ngx_http_mistral_order_e order)
+{
+    mst_shm_t  *shm;
+
+    if (m->engine == NULL) {
+        return;
+    }
+
+    shm = m->engine->map.shm;
+
+    (void) atomic_fetch_add(order == NGX_HTTP_MISTRAL_ORDER_FLUSH
+                            ? &shm->flush : &shm->knock, 1);
+
+    if (m->engine->link != NULL) {
+        ngx_http_mistral_link_wake(m->engine->link);
+    }
 }
 
 
@@ -510,6 +541,8 @@ ngx_http_mistral_link_wake_handler(ngx_event_t *ev)
                           "read() from an eventfd failed");
         }
     }
+
+    ngx_http_mistral_cancel_look();
 
     for (i = 0; i < NGX_HTTP_MISTRAL_PASSES; i++) {
         if (ngx_http_mistral_call_pass(link) == NGX_OK) {
@@ -594,6 +627,7 @@ ngx_http_mistral_link_timer_handler(ngx_event_t *ev)
         return;
     }
 
+    ngx_http_mistral_cancel_look();
     ngx_http_mistral_call_retry(link);
     ngx_http_mistral_metrics_fold(link->metrics, &link->engine->map);
 

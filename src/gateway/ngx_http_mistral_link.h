@@ -80,6 +80,16 @@ ngx_uint_t ngx_http_mistral_call_busy(ngx_http_mistral_link_t *link);
 void ngx_http_mistral_call_retry(ngx_http_mistral_link_t *link);
 
 /* link.c */
+
+/* an order of this worker to a model's engine: mst_shm_t.flush or .knock */
+typedef enum {
+    NGX_HTTP_MISTRAL_ORDER_FLUSH,
+    NGX_HTTP_MISTRAL_ORDER_KNOCK
+} ngx_http_mistral_order_e;
+
+void ngx_http_mistral_link_order(ngx_http_mistral_model_t *m,
+    ngx_http_mistral_order_e order);
+
 ngx_http_mistral_state_e ngx_http_mistral_link_look(
     ngx_http_mistral_link_t *link);
 void ngx_http_mistral_link_wake(ngx_http_mistral_link_t *link);

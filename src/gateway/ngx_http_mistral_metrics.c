@@ -31,6 +31,8 @@ static void ngx_http_mistral_metrics_grow(_Atomic uint64_t *seen,
 static ngx_int_t ngx_http_mistral_metrics_handler(ngx_http_request_t *r);
 
 
+#define NGX_HTTP_MISTRAL_METRICS_MAX  ((uint64_t) 1 << 60)
+
 #define ngx_http_mistral_metrics_add(word, n)                                 \
     (void) atomic_fetch_add_explicit(word, n, memory_order_relaxed)
 
@@ -225,7 +227,9 @@ ngx_http_mistral_metrics_grow(_Atomic uint64_t *seen, uint64_t value,
 
     old = mst_stat_get(seen);
 
-    while (value > old) {
+    /* no counter gets that far, and a total must not wrap */
+
+    while (value > old && value < NGX_HTTP_MISTRAL_METRICS_MAX) {
         if (atomic_compare_exchange_weak(seen, &old, value)) {
             ngx_http_mistral_metrics_add(total, value - old);
             return;

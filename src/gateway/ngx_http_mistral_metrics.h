@@ -8,6 +8,7 @@
 #define NGX_HTTP_MISTRAL_METRICS_H
 
 #include "gateway/ngx_http_mistral.h"
+#include "gateway/ngx_http_mistral_cancel.h"
 #include "gateway/ngx_http_mistral_request.h"
 
 
@@ -52,6 +53,8 @@ typedef struct {
 
 struct ngx_http_mistral_metrics_s {
     char                     name[64];         /* the master's */
+    _Atomic uint32_t         drained;          /* by mistral_control: takes no
+                                                  new requests */
     ngx_http_mistral_code_t  codes[NGX_HTTP_MISTRAL_CODES];
     _Atomic uint64_t         sheds[NGX_HTTP_MISTRAL_SHEDS];
     _Atomic uint64_t         aborts[NGX_HTTP_MISTRAL_ABORTS];
@@ -68,6 +71,7 @@ struct ngx_http_mistral_metrics_s {
 
 struct ngx_http_mistral_table_s {
     ngx_uint_t                  n;             /* in use; the master's */
+    ngx_http_mistral_board_t    board;         /* of mistral_control */
     ngx_http_mistral_metrics_t  entries[NGX_HTTP_MISTRAL_METRICS];
                                                /* 0: of no model */
 };

@@ -8,6 +8,7 @@
 
 
 static const ngx_http_mistral_policy_t  *ngx_http_mistral_policies[] = {
+    &ngx_http_mistral_cancel_policy,
     &ngx_http_mistral_task_policy,
     &ngx_http_mistral_tenant_policy,
     NULL

@@ -64,6 +64,7 @@ typedef struct {
 
 
 extern const ngx_http_mistral_policy_t  ngx_http_mistral_task_policy;
+extern const ngx_http_mistral_policy_t  ngx_http_mistral_cancel_policy;
 extern const ngx_http_mistral_policy_t  ngx_http_mistral_tenant_policy;
 
 

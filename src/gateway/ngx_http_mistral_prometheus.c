@@ -50,6 +50,9 @@ static void ngx_http_mistral_line(const ngx_http_mistral_family_t *f,
     uint64_t n, mst_buf_t *out);
 static void ngx_http_mistral_line_number(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, double n, mst_buf_t *out);
+static void ngx_http_mistral_line_ratio(const ngx_http_mistral_family_t *f,
+    const ngx_http_mistral_sample_t *s, uint64_t part, uint64_t all,
+    mst_buf_t *out);
 static void ngx_http_mistral_show_requests(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_sheds(const ngx_http_mistral_family_t *f,
@@ -64,10 +67,15 @@ static void ngx_http_mistral_show_gauge(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_ready(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
+static void ngx_http_mistral_show_drained(const ngx_http_mistral_family_t *f,
+    const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_blocks(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_usage(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
+static void ngx_http_mistral_show_efficiency(
+    const ngx_http_mistral_family_t *f, const ngx_http_mistral_sample_t *s,
+    mst_buf_t *out);
 static void ngx_http_mistral_show_hits(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_batch(const ngx_http_mistral_family_t *f,
@@ -133,8 +141,12 @@ static const ngx_http_mistral_family_t  ngx_http_mistral_names[] = {
       ngx_http_mistral_show_restarts, 0 },
 
     { "engine_ready", "gauge",
-      "1 if the engine is loaded and its heartbeat fresh.",
+      "1 if the engine is loaded, its heartbeat fresh and requests taken.",
       ngx_http_mistral_show_ready, 0 },
+
+    { "drained", "gauge",
+      "1 if mistral_control has taken the model out of service.",
+      ngx_http_mistral_show_drained, 0 },
 
     { "scheduler_running", "gauge",
       "Requests being computed.",
@@ -156,6 +168,10 @@ static const ngx_http_mistral_family_t  ngx_http_mistral_names[] = {
     { "kv_cache_usage_ratio", "gauge",
       "Part of the KV blocks that running requests hold.",
       ngx_http_mistral_show_usage, 0 },
+
+    { "kv_cache_efficiency_ratio", "gauge",
+      "Part of the memory of used KV blocks that holds tokens.",
+      ngx_http_mistral_show_efficiency, 0 },
 
     { "kv_cache_hit_rate", "gauge",
       "Part of all prompt tokens that were found in the prefix cache.",
@@ -381,6 +397,20 @@ ngx_http_mistral_line_number(const ngx_http_mistral_family_t *f,
 }
 
 
+/* a part of "all", whatever stands in the segment */
+
+static void
+ngx_http_mistral_line_ratio(const ngx_http_mistral_family_t *f,
+    const ngx_http_mistral_sample_t *s, uint64_t part, uint64_t all,
+    mst_buf_t *out)
+{
+    part = ngx_min(part, all);
+
+    ngx_http_mistral_line_number(f, s, all ? (double) part / (double) all : 0,
+                                 out);
+}
+
+
 static void
 ngx_http_mistral_show_requests(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out)
@@ -483,6 +513,17 @@ ngx_http_mistral_show_ready(const ngx_http_mistral_family_t *f,
 
 
 static void
+ngx_http_mistral_show_drained(const ngx_http_mistral_family_t *f,
+    const ngx_http_mistral_sample_t *s, mst_buf_t *out)
+{
+    if (s->mx != NULL) {
+        ngx_http_mistral_line(f, s, NULL, NULL, atomic_load(&s->mx->drained),
+                              out);
+    }
+}
+
+
+static void
 ngx_http_mistral_show_blocks(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out)
 {
@@ -506,13 +547,28 @@ static void
 ngx_http_mistral_show_usage(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out)
 {
-    uint64_t  all;
+    if (s->engine) {
+        ngx_http_mistral_line_ratio(f, s, mst_stat_get(&s->stat.blocks_used),
+                                    mst_stat_get(&s->stat.blocks_total), out);
+    }
+}
+
+
+/* the two numbers may be a second apart */
+
+static void
+ngx_http_mistral_show_efficiency(const ngx_http_mistral_family_t *f,
+    const ngx_http_mistral_sample_t *s, mst_buf_t *out)
+{
+    uint64_t  room, slack;
 
     if (s->engine) {
-        all = mst_stat_get(&s->stat.blocks_total);
-        ngx_http_mistral_line_number(f, s,
-                          all ? (double) mst_stat_get(&s->stat.blocks_used)
-                                / (double) all : 0, out);
+        room = mst_stat_get(&s->stat.blocks_used)
+               * mst_stat_get(&s->stat.block_tokens);
+        slack = ngx_min(mst_stat_get(&s->stat.slack_tokens), room);
+
+        ngx_http_mistral_line_ratio(f, s, room ? room - slack : 1,
+                                    room ? room : 1, out);
     }
 }
 
@@ -521,13 +577,11 @@ static void
 ngx_http_mistral_show_hits(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out)
 {
-    uint64_t  all;
-
     if (s->mx != NULL) {
-        all = mst_stat_get(&s->mx->total.prompt_tokens);
-        ngx_http_mistral_line_number(f, s,
-                  all ? (double) mst_stat_get(&s->mx->total.cached_tokens)
-                        / (double) all : 0, out);
+        ngx_http_mistral_line_ratio(f, s,
+                                mst_stat_get(&s->mx->total.cached_tokens),
+                                mst_stat_get(&s->mx->total.prompt_tokens),
+                                out);
     }
 }
 
@@ -537,9 +591,8 @@ ngx_http_mistral_show_batch(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out)
 {
     if (s->engine) {
-        ngx_http_mistral_line_number(f, s, s->max_batch
-                              ? (double) mst_stat_get(&s->stat.running)
-                                / (double) s->max_batch : 0, out);
+        ngx_http_mistral_line_ratio(f, s, mst_stat_get(&s->stat.running),
+                                    s->max_batch, out);
     }
 }
 

@@ -87,6 +87,8 @@ struct ngx_http_mistral_ctx_s {
     ngx_http_mistral_source_t   *sources;      /* [n_sources] */
     uint32_t                     n_sources;
     uint32_t                     n_encoded;    /* of them */
+    ngx_queue_t                  live;         /* cancel.c: counted, not yet
+                                                  settled */
     ngx_queue_t                  queue;        /* of those that encode, then
                                                   of those whose worker's ring
                                                   is full */
@@ -245,6 +247,8 @@ void ngx_http_mistral_log_text(char *dst, size_t size, const char *src);
 void ngx_http_mistral_special_error(ngx_uint_t status, mst_api_error_t *e);
 
 /* status.c */
+const char *ngx_http_mistral_state_name(ngx_http_mistral_state_e state);
+
 ngx_int_t ngx_http_mistral_models(ngx_http_request_t *r, mst_api_t api,
     mst_str_t *id);
 

@@ -44,7 +44,6 @@ static void ngx_http_mistral_status_engine(ngx_http_mistral_reading_t *rd,
     mst_buf_t *out);
 static void ngx_http_mistral_status_counters(const mst_stat_t *st,
     mst_buf_t *out);
-static const char *ngx_http_mistral_state_name(ngx_http_mistral_state_e state);
 
 
 #define ngx_http_mistral_load(word)                                           \
@@ -484,6 +483,7 @@ ngx_http_mistral_status_counters(const mst_stat_t *st, mst_buf_t *out)
         { "kv_blocks_used", &st->blocks_used },
         { "kv_blocks_cached", &st->blocks_cached },
         { "kv_block_tokens", &st->block_tokens },
+        { "kv_slack_tokens", &st->slack_tokens },
         { "weight_bytes", &st->weight_size },
         { "total_steps", &st->total_steps },
         { "prompt_tokens", &st->prompt_tokens },
@@ -505,7 +505,7 @@ ngx_http_mistral_status_counters(const mst_stat_t *st, mst_buf_t *out)
 }
 
 
-static const char *
+const char *
 ngx_http_mistral_state_name(ngx_http_mistral_state_e state)
 {
     switch (state) {

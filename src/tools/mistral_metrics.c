@@ -73,6 +73,7 @@ static const mistral_metric_t  mistral_metrics_words[] = {
     MISTRAL_METRIC(blocks_used),
     MISTRAL_METRIC(blocks_cached),
     MISTRAL_METRIC(block_tokens),
+    MISTRAL_METRIC(slack_tokens),
     MISTRAL_METRIC(weight_size),
     MISTRAL_METRIC(total_steps),
     MISTRAL_METRIC(prompt_tokens),
