@@ -39,8 +39,17 @@ typedef struct {
     uint32_t          n_vocab;
     uint32_t          context;     /* tokens of one sequence at most */
     float             rms_eps;
-    double            rope_base;   /* pair j turns by position *
-                                      base^(-2j / rope_dim) */
+    const double     *rope_freqs;  /* [rope_dim / 2] radians that a pair turns
+                                      per position; copied */
+    float             rope_scale;  /* of cosines and sines; 0 = 1 */
+    const uint32_t   *windows;     /* [n_layers] tokens that a query sees,
+                                      itself included, 0 = all; NULL = all;
+                                      copied */
+    double            temp_beta;   /* queries grow by 1 + beta * ln(1 +
+                                      floor(position / temp_length)) */
+    uint32_t          temp_length; /* 0 = they do not grow */
+    uint32_t          n_experts;   /* 0 = dense layers */
+    uint32_t          n_used;      /* experts of one token */
 
     uint32_t          threads;     /* 0 = as many as cores allowed to us */
     uint32_t          max_rows;    /* tokens of one step at most */
@@ -86,6 +95,19 @@ typedef struct {
     const mst_matrix_t  *down;
     const mst_vector_t  *attn_norm;
     const mst_vector_t  *ffn_norm;
+    const mst_vector_t  *q_bias;       /* biases: NULL = none; q's and k's in
+                                          the order of their rows */
+    const mst_vector_t  *k_bias;
+    const mst_vector_t  *v_bias;
+    const mst_vector_t  *out_bias;
+    const mst_vector_t  *gate_bias;
+    const mst_vector_t  *up_bias;
+    const mst_vector_t  *down_bias;
+    const mst_vector_t  *router;       /* [n_experts][dim]; then gate_up and
+                                          down are NULL, and these arrays
+                                          [n_experts] */
+    const mst_matrix_t **experts_up;   /* each as gate_up */
+    const mst_matrix_t **experts_down;
 } mst_backend_layer_t;
 
 
@@ -93,7 +115,10 @@ typedef struct {
     const uint32_t   *ids;         /* [n] */
     uint32_t          n;
     uint32_t          position;    /* of ids[0] */
-    const uint32_t   *blocks;      /* table that covers position + n */
+    const uint32_t   *blocks;      /* table that covers position + n; those
+                                      that no window reaches are not read */
+    double            rope_base;   /* 0 = rope_freqs; else pair j turns by
+                                      base^(-2j / rope_dim) per position */
 } mst_backend_seq_t;
 
 
@@ -140,6 +165,10 @@ typedef struct {
     void (*gate_up)(mst_backend_t *b, const mst_backend_layer_t *w);
                                                /* with its norm */
     void (*down)(mst_backend_t *b, const mst_backend_layer_t *w);  /* x += */
+
+    /* instead of gate_up and down: norm, router, the n_used likeliest experts
+       of each row, weighed by the softmax over them, x += */
+    void (*experts)(mst_backend_t *b, const mst_backend_layer_t *w);
 
     /* norm and head of the wanted rows */
     void (*logits)(mst_backend_t *b, const mst_vector_t *norm,

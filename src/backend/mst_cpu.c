@@ -150,11 +150,11 @@ mst_cpu_inputs(mst_backend_t *b, mst_err_t *err)
                                           (mst_cpu_lanes(c->dim) + b->stride)
                                           * sizeof(float), err);
 
-        /* behind the states: limits, one word for each */
+        /* behind the states: limits and firsts, one word for each */
 
         b->states[i] = mst_cpu_mem_take(&b->scratch,
                                         (uint64_t) queries
-                                        * (MST_CPU_STATE + b->stride + 1)
+                                        * (MST_CPU_STATE + b->stride + 2)
                                         * sizeof(float), err);
 
         if (b->prepared[i] == NULL || b->states[i] == NULL) {
@@ -175,7 +175,7 @@ mst_cpu_rows(mst_backend_t *b, mst_err_t *err)
     c = &b->conf;
     rows = c->max_rows;
 
-    b->max_cmds = 8 * c->n_layers + 8;
+    b->max_cmds = 12 * c->n_layers + 8;
     b->cmds = mst_cpu_mem_take(&b->scratch,
                                b->max_cmds * sizeof(mst_cpu_cmd_t), err);
     b->pos = mst_cpu_mem_take(&b->scratch, rows * sizeof(uint32_t), err);
@@ -184,6 +184,7 @@ mst_cpu_rows(mst_backend_t *b, mst_err_t *err)
                                 err);
     b->turns = mst_cpu_mem_take(&b->scratch,
                                 rows * 2 * b->stride * sizeof(float), err);
+    b->q_scale = mst_cpu_mem_take(&b->scratch, rows * sizeof(float), err);
     b->x = mst_cpu_mem_take(&b->scratch,
                             rows * mst_cpu_lanes(c->dim) * sizeof(float), err);
     b->q = mst_cpu_mem_take(&b->scratch, rows * b->q_dim * sizeof(float),
@@ -194,25 +195,28 @@ mst_cpu_rows(mst_backend_t *b, mst_err_t *err)
                                  rows * c->n_vocab * sizeof(float), err);
 
     return b->cmds && b->pos && b->row_kv && b->units && b->turns && b->x
-           && b->q && b->mix && b->logits ? MST_OK : MST_ERROR;
+           && b->q_scale && b->q && b->mix && b->logits ? MST_OK : MST_ERROR;
 }
 
 
 static int
 mst_cpu_turn(mst_backend_t *b, mst_err_t *err)
 {
-    uint32_t  i;
-
     b->turn = mst_cpu_mem_take(&b->scratch,
                                b->conf.rope_dim / 2 * sizeof(double), err);
+    b->windows = mst_cpu_mem_take(&b->scratch,
+                                  b->conf.n_layers * sizeof(uint32_t), err);
 
-    if (b->turn == NULL) {
+    if (b->turn == NULL || b->windows == NULL) {
         return MST_ERROR;
     }
 
-    for (i = 0; i < b->conf.rope_dim / 2; i++) {
-        b->turn[i] = pow(b->conf.rope_base,
-                         -2.0 * (double) i / (double) b->conf.rope_dim);
+    memcpy(b->turn, b->conf.rope_freqs,
+           b->conf.rope_dim / 2 * sizeof(double));
+
+    if (b->conf.windows) {
+        memcpy(b->windows, b->conf.windows,
+               b->conf.n_layers * sizeof(uint32_t));
     }
 
     return MST_OK;
@@ -249,7 +253,8 @@ mst_cpu_create(const mst_backend_conf_t *conf, mst_err_t *err)
         || mst_cpu_kv(b, err) != MST_OK
         || mst_cpu_turn(b, err) != MST_OK
         || mst_cpu_inputs(b, err) != MST_OK
-        || mst_cpu_rows(b, err) != MST_OK)
+        || mst_cpu_rows(b, err) != MST_OK
+        || mst_cpu_experts_init(b, err) != MST_OK)
     {
         goto failed;
     }
@@ -345,21 +350,41 @@ mst_cpu_begin(mst_backend_t *b, const mst_backend_step_t *step)
 /* cosines and sines of a row; what does not rotate turns by nothing */
 
 static void
-mst_cpu_turns(mst_backend_t *b, uint32_t row)
+mst_cpu_turns(mst_backend_t *b, uint32_t row, double base)
 {
     float     *cs, *sn;
-    double     angle;
+    double     angle, scale;
     uint32_t   i;
 
     cs = b->turns + (size_t) row * 2 * b->stride;
     sn = cs + b->stride;
+    scale = b->conf.rope_scale != 0 ? (double) b->conf.rope_scale : 1;
 
     for (i = 0; i < b->stride / 2; i++) {
-        angle = i < b->conf.rope_dim / 2 ? b->pos[row] * b->turn[i] : 0;
-        cs[2 * i] = (float) cos(angle);
+
+        if (i >= b->conf.rope_dim / 2) {
+            angle = 0;
+            scale = 1;
+
+        } else if (base != 0) {
+            angle = b->pos[row] * pow(base, -2.0 * i / b->conf.rope_dim);
+
+        } else {
+            angle = b->pos[row] * b->turn[i];
+        }
+
+        cs[2 * i] = (float) (cos(angle) * scale);
         cs[2 * i + 1] = cs[2 * i];
-        sn[2 * i + 1] = (float) sin(angle);
+        sn[2 * i + 1] = (float) (sin(angle) * scale);
         sn[2 * i] = -sn[2 * i + 1];
+    }
+
+    b->q_scale[row] = b->scale;
+
+    if (b->conf.temp_length) {
+        b->q_scale[row] *= (float) (1 + b->conf.temp_beta
+                                    * log(1 + floor((double) b->pos[row]
+                                              / b->conf.temp_length)));
     }
 }
 
@@ -376,7 +401,7 @@ mst_cpu_embed_run(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
         u = &b->units[row];
 
         for (row = u->row; row < u->row + u->n; row++) {
-            mst_cpu_turns(b, row);
+            mst_cpu_turns(b, row, b->step.seqs[u->seq].rope_base);
             mst_cpu_matrix_row(cmd->matrix,
                                b->step.seqs[u->seq].ids[
                                    b->pos[row]
@@ -415,6 +440,9 @@ mst_cpu_qkv(mst_backend_t *b, uint32_t layer, const mst_backend_layer_t *w)
     mst_cpu_from_x(b, &cmd, w->attn_norm);
     cmd.layer = layer;
     cmd.matrix = w->qkv;
+    cmd.bias[0] = w->q_bias;
+    cmd.bias[1] = w->k_bias;
+    cmd.bias[2] = w->v_bias;
     cmd.finish = mst_cpu_attn_qkv;
     mst_cpu_gemm(b, &cmd, b->step.n_rows);
 }
@@ -427,18 +455,20 @@ static void
 mst_cpu_add(mst_backend_t *b, const mst_cpu_cmd_t *cmd, uint32_t unit,
     uint32_t row, uint32_t cols, float *y)
 {
-    float     *x;
-    uint32_t   c, i, n;
+    float        *x;
+    uint32_t      c, i, n;
+    const float  *bias;
 
     n = mst_cpu_min(MST_CPU_LANES, cmd->matrix->parts[0].rows
                                    - unit * MST_CPU_LANES);
+    bias = cmd->bias[0] ? cmd->bias[0]->f + unit * MST_CPU_LANES : NULL;
 
     for (c = 0; c < cols; c++, y += MST_CPU_LANES) {
         x = b->x + (size_t) (row + c) * mst_cpu_lanes(b->conf.dim)
             + unit * MST_CPU_LANES;
 
         for (i = 0; i < n; i++) {
-            x[i] += y[i];
+            x[i] += bias ? y[i] + bias[i] : y[i];
         }
     }
 }
@@ -451,6 +481,7 @@ mst_cpu_out(mst_backend_t *b, const mst_backend_layer_t *w)
 
     cmd.input = &b->in_out;
     cmd.matrix = w->out;
+    cmd.bias[0] = w->out_bias;
     cmd.finish = mst_cpu_add;
 
     if ((w->out->forms & MST_CPU_DIGIT_FORM)
@@ -465,22 +496,44 @@ mst_cpu_out(mst_backend_t *b, const mst_backend_layer_t *w)
 
 
 static void
+mst_cpu_gate_bias(const mst_vector_t *bias, uint32_t unit, float *y)
+{
+    uint32_t  i, n;
+
+    n = mst_cpu_min(MST_CPU_LANES, mst_cpu_lanes(bias->n)
+                                   - unit * MST_CPU_LANES);
+
+    for (i = 0; i < n; i++) {
+        y[i] += bias->f[unit * MST_CPU_LANES + i];
+    }
+}
+
+
+void
 mst_cpu_gate(mst_backend_t *b, const mst_cpu_cmd_t *cmd, uint32_t unit,
     uint32_t row, uint32_t cols, float *y)
 {
     float     f[2 * MST_CPU_LANES];
-    uint32_t  c, n, tile;
+    uint32_t  c, i, n, tile;
 
     tile = MST_CPU_COLS * MST_CPU_LANES;
     n = mst_cpu_min(2 * MST_CPU_LANES, b->conf.ff_dim
                                        - unit * 2 * MST_CPU_LANES);
 
     for (c = 0; c < cols; c++, y += MST_CPU_LANES) {
+
+        for (i = 0; i < 4 && cmd->bias[i / 2]; i++) {
+            if (2 * unit + i % 2 < cmd->matrix->parts[0].n_tiles) {
+                mst_cpu_gate_bias(cmd->bias[i / 2], 2 * unit + i % 2,
+                                  y + i * tile);
+            }
+        }
+
         b->isa->silu(y, y + 2 * tile, f, MST_CPU_LANES);
         b->isa->silu(y + tile, y + 3 * tile, f + MST_CPU_LANES,
                      MST_CPU_LANES);
 
-        mst_cpu_input_write(b, &b->in_down, cmd->forms, row + c,
+        mst_cpu_input_write(b, cmd->output, cmd->forms, row + c,
                             unit * 2 * MST_CPU_LANES, f, n);
     }
 }
@@ -493,6 +546,9 @@ mst_cpu_gate_up(mst_backend_t *b, const mst_backend_layer_t *w)
 
     mst_cpu_from_x(b, &cmd, w->ffn_norm);
     cmd.matrix = w->gate_up;
+    cmd.bias[0] = w->gate_bias;
+    cmd.bias[1] = w->up_bias;
+    cmd.output = &b->in_down;
     cmd.finish = mst_cpu_gate;
     cmd.forms = w->down->forms;
     b->in_down.rows = b->step.n_rows;
@@ -507,6 +563,7 @@ mst_cpu_down(mst_backend_t *b, const mst_backend_layer_t *w)
 
     cmd.input = &b->in_down;
     cmd.matrix = w->down;
+    cmd.bias[0] = w->down_bias;
     cmd.finish = mst_cpu_add;
     mst_cpu_gemm(b, &cmd, b->step.n_rows);
 }
@@ -597,6 +654,7 @@ const mst_backend_ops_t  mst_cpu_ops = {
     .out = mst_cpu_out,
     .gate_up = mst_cpu_gate_up,
     .down = mst_cpu_down,
+    .experts = mst_cpu_experts,
     .logits = mst_cpu_logits,
     .sync = mst_cpu_sync
 };

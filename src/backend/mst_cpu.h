@@ -93,6 +93,10 @@ struct mst_cpu_cmd_s {
                                           are inputs of the next matrix */
 
     mst_cpu_input_t        *input;
+    mst_cpu_input_t        *output;    /* of the next matrix, where the outputs
+                                          are its inputs */
+    const mst_vector_t     *bias[MST_CPU_PARTS];   /* of the parts, or NULL */
+    const mst_backend_layer_t  *weights;           /* of experts */
     int                     own;   /* inputs are prepared by each thread */
 
     /* preparation of the inputs: row i is a norm or a copy of source row
@@ -102,6 +106,23 @@ struct mst_cpu_cmd_s {
     const mst_vector_t     *norm;      /* NULL: a copy */
     const uint32_t         *index;     /* NULL: i */
 };
+
+
+/* what the experts of a layer work on: pairs of a row and one of its experts,
+   those of an expert side by side; mst_cpu_expert.c */
+typedef struct {
+    float            *x;           /* [row][dim in lanes] after the norm */
+    uint32_t         *expert;      /* [row][n_used] best first */
+    float            *weight;      /* [row][n_used] sum 1 */
+    uint32_t         *pair;        /* [row][n_used] */
+    uint32_t         *row;         /* [pair] */
+    float            *y;           /* [pair][dim in lanes] outputs */
+    mst_cpu_input_t   in;          /* of all pairs; slices below */
+    mst_cpu_input_t   in_down;
+    mst_cpu_input_t  *up;          /* [n_experts] */
+    mst_cpu_input_t  *down;        /* [n_experts] */
+    uint32_t         *first;       /* [n_experts + 1] pair */
+} mst_cpu_experts_t;
 
 
 /* rows of one sequence that attention takes together */
@@ -128,6 +149,7 @@ struct mst_backend_s {
     uint32_t                q_dim;     /* n_heads * head_dim */
     float                   scale;     /* of queries */
     double                 *turn;      /* [rope_dim / 2] per position */
+    uint32_t               *windows;   /* [n_layers] */
 
     unsigned char          *kv;        /* [block][layer][KV head]: K as
                                           [head_dim][32], V as [32][stride] */
@@ -143,6 +165,7 @@ struct mst_backend_s {
     mst_cpu_unit_t         *units;     /* [n_units], rows rising */
     uint32_t                n_units;
     float                  *turns;     /* [row][2][stride] cosines, sines */
+    float                  *q_scale;   /* [row] of queries */
     float                  *x;         /* [row][dim in lanes] residual */
     float                  *q;         /* [KV head][row][group][head_dim] */
     float                  *mix;       /* [row][q_dim] attention's output,
@@ -153,6 +176,7 @@ struct mst_backend_s {
     mst_cpu_input_t         in_head;   /* the same memory, other rows */
     mst_cpu_input_t         in_out;    /* of out */
     mst_cpu_input_t         in_down;   /* of down */
+    mst_cpu_experts_t       experts;
     mst_cpu_input_t         own[MST_CPU_POOL_MAX];
     float                  *prepared[MST_CPU_POOL_MAX];    /* one row */
     float                  *states[MST_CPU_POOL_MAX];      /* attention */
@@ -211,6 +235,20 @@ void mst_cpu_input_panel(const mst_cpu_input_t *in, uint32_t row,
 /* mst_cpu_gemm.c: records a matrix and, where the inputs are not there yet,
    their preparation */
 void mst_cpu_gemm(mst_backend_t *b, const mst_cpu_cmd_t *cmd, uint32_t rows);
+/* units at .. at + n - 1 of cmd's matrix for all rows of "in" */
+void mst_cpu_gemm_units(mst_backend_t *b, const mst_cpu_cmd_t *cmd,
+    const mst_cpu_input_t *in, uint32_t at, uint32_t n);
+/* a share of a matrix's units that no thread waits long for */
+uint32_t mst_cpu_gemm_share(const mst_backend_t *b, const mst_matrix_t *m,
+    uint32_t rows);
+
+/* mst_cpu.c: finish a tile of gate and up, into cmd->output */
+void mst_cpu_gate(mst_backend_t *b, const mst_cpu_cmd_t *cmd, uint32_t unit,
+    uint32_t row, uint32_t cols, float *y);
+
+/* mst_cpu_expert.c */
+int mst_cpu_experts_init(mst_backend_t *b, mst_err_t *err);
+void mst_cpu_experts(mst_backend_t *b, const mst_backend_layer_t *w);
 
 /* mst_cpu_attn.c */
 void mst_cpu_attn_begin(mst_backend_t *b);

@@ -140,7 +140,8 @@ void
 mst_cpu_attn_qkv(mst_backend_t *b, const mst_cpu_cmd_t *cmd, uint32_t unit,
     uint32_t row, uint32_t cols, float *y)
 {
-    uint32_t               c, n, part;
+    uint32_t               c, i, n, part;
+    const float           *bias;
     const mst_cpu_part_t  *p;
 
     p = cmd->matrix->parts;
@@ -151,11 +152,17 @@ mst_cpu_attn_qkv(mst_backend_t *b, const mst_cpu_cmd_t *cmd, uint32_t unit,
 
     unit *= MST_CPU_LANES;
     n = mst_cpu_min(MST_CPU_LANES, p->rows - unit);
+    bias = cmd->bias[part] ? cmd->bias[part]->f + unit : NULL;
 
     for (c = 0; c < cols; c++, row++, y += MST_CPU_LANES) {
 
+        for (i = 0; bias && i < MST_CPU_LANES; i++) {
+            y[i] += bias[i];
+        }
+
         if (part < 2) {
-            mst_cpu_attn_rope(b, row, unit, part == 0 ? b->scale : 1, y);
+            mst_cpu_attn_rope(b, row, unit, part == 0 ? b->q_scale[row] : 1,
+                              y);
         }
 
         if (b->conf.head_dim == b->stride) {
@@ -168,8 +175,25 @@ mst_cpu_attn_qkv(mst_backend_t *b, const mst_cpu_cmd_t *cmd, uint32_t unit,
 }
 
 
-/* all blocks of a sequence against n queries that stand together: heads of
-   one row, or all heads of a unit's rows */
+/* the first token that a query at this position sees */
+
+static uint32_t
+mst_cpu_attn_first(const mst_backend_t *b, uint32_t layer, uint32_t pos)
+{
+    uint32_t  window;
+
+    window = b->windows[layer];
+
+    return window && pos >= window ? pos - window + 1 : 0;
+}
+
+
+/*
+ * All blocks of a sequence against n queries that stand together: heads of
+ * one row, or all heads of a unit's rows.  Positions rise, so those that do
+ * not see a block's tokens yet stand in front, those whose window has left
+ * it at the end.
+ */
 
 static void
 mst_cpu_attn_walk(mst_backend_t *b, uint32_t layer, uint32_t head,
@@ -177,7 +201,8 @@ mst_cpu_attn_walk(mst_backend_t *b, uint32_t layer, uint32_t head,
 {
     size_t                    state_size;
     float                    *state;
-    uint32_t                  block, i, last, *limits, n, skip;
+    uint32_t                  block, *first, from, i, last, *limits, n, pos,
+                              skip, start;
     const float              *q;
     unsigned char            *kv;
     const mst_backend_seq_t  *seq;
@@ -189,20 +214,31 @@ mst_cpu_attn_walk(mst_backend_t *b, uint32_t layer, uint32_t head,
     q = a->q;
     state = a->state;
     limits = (uint32_t *) (state + n * state_size);
+    first = limits + n;
+    start = mst_cpu_attn_first(b, layer, b->pos[u->row]) / MST_CPU_KV;
 
-    for (block = 0; block * MST_CPU_KV <= last; block++) {
+    for (block = start; block * MST_CPU_KV <= last; block++) {
         kv = mst_cpu_attn_head(b, b->kv + seq->blocks[block]
                                           * b->info.block_size, layer, head);
         skip = 0;
 
         for (i = 0; i < n; i++) {
-            if (b->pos[u->row + i / per_row] < block * MST_CPU_KV) {
+            pos = b->pos[u->row + i / per_row];
+
+            if (pos < block * MST_CPU_KV) {
                 skip = i + 1;
                 continue;
             }
 
-            limits[i] = mst_cpu_min(MST_CPU_KV, b->pos[u->row + i / per_row]
-                                                - block * MST_CPU_KV + 1);
+            from = mst_cpu_attn_first(b, layer, pos);
+
+            if (from >= (block + 1) * MST_CPU_KV) {
+                break;
+            }
+
+            limits[i] = mst_cpu_min(MST_CPU_KV, pos - block * MST_CPU_KV + 1);
+            first[i] = from > block * MST_CPU_KV ? from - block * MST_CPU_KV
+                                                 : 0;
         }
 
         a->k = (const float *) kv;
@@ -210,7 +246,8 @@ mst_cpu_attn_walk(mst_backend_t *b, uint32_t layer, uint32_t head,
         a->q = q + (size_t) skip * b->conf.head_dim;
         a->state = state + skip * state_size;
         a->limit = limits + skip;
-        a->n = n - skip;
+        a->first = b->windows[layer] ? first + skip : NULL;
+        a->n = i - skip;
         b->isa->attend(a);
     }
 }
@@ -262,6 +299,13 @@ mst_cpu_attn_unit(mst_backend_t *b, const mst_cpu_cmd_t *cmd,
 }
 
 
+static uint64_t
+mst_cpu_attn_cost(const mst_backend_t *b, uint32_t layer, uint32_t pos)
+{
+    return pos - mst_cpu_attn_first(b, layer, pos) + MST_CPU_KV;
+}
+
+
 /* a thread's share of the query heads of all units, each of one row, by the
    length of what they walk */
 
@@ -270,13 +314,13 @@ mst_cpu_attn_share(mst_backend_t *b, const mst_cpu_cmd_t *cmd,
     uint32_t thread)
 {
     uint32_t         first, h, head, n, u;
-    uint64_t         all, at, from, to;
+    uint64_t         all, at, cost, from, to;
     mst_cpu_unit_t  *unit;
 
     all = 0;
 
     for (u = 0; u < b->n_units; u++) {
-        all += (uint64_t) (b->pos[b->units[u].row] + MST_CPU_KV)
+        all += mst_cpu_attn_cost(b, cmd->layer, b->pos[b->units[u].row])
                * b->conf.n_heads;
     }
 
@@ -286,6 +330,7 @@ mst_cpu_attn_share(mst_backend_t *b, const mst_cpu_cmd_t *cmd,
 
     for (u = 0; u < b->n_units; u++) {
         unit = &b->units[u];
+        cost = mst_cpu_attn_cost(b, cmd->layer, b->pos[unit->row]);
 
         for (head = 0; head < b->conf.n_kv_heads; head++) {
             first = 0;
@@ -297,7 +342,7 @@ mst_cpu_attn_share(mst_backend_t *b, const mst_cpu_cmd_t *cmd,
                     n++;
                 }
 
-                at += b->pos[unit->row] + MST_CPU_KV;
+                at += cost;
             }
 
             if (n) {

@@ -80,10 +80,8 @@ mst_cpu_gemm_unit(mst_backend_t *b, const mst_matrix_t *m, uint32_t unit,
 static void
 mst_cpu_gemm_run(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
 {
-    uint32_t              at, n, row, share, u;
-    mst_cpu_input_t      *in;
-    mst_cpu_panel_t       panel;
-    _Alignas(64) float    y[4 * MST_CPU_COLS * MST_CPU_LANES];
+    uint32_t          at, n, row, share;
+    mst_cpu_input_t  *in;
 
     in = cmd->input;
 
@@ -97,26 +95,46 @@ mst_cpu_gemm_run(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
         }
     }
 
-    /* small enough that no thread waits long for the last one */
+    share = mst_cpu_gemm_share(b, cmd->matrix, in->rows);
 
-    share = cmd->matrix->n_units / (b->threads * 8);
+    while ((n = mst_cpu_take(cmd, cmd->matrix->n_units, share, &at)) != 0) {
+        mst_cpu_gemm_units(b, cmd, in, at, n);
+    }
+}
 
-    if (in->rows > MST_CPU_GEMM_MANY) {
-        n = cmd->matrix->kind == MST_MATRIX_GATE ? MST_CPU_GEMM_TILES / 4
-                                                 : MST_CPU_GEMM_TILES;
+
+uint32_t
+mst_cpu_gemm_share(const mst_backend_t *b, const mst_matrix_t *m,
+    uint32_t rows)
+{
+    uint32_t  n, share;
+
+    share = m->n_units / (b->threads * 8);
+
+    if (rows > MST_CPU_GEMM_MANY) {
+        n = m->kind == MST_MATRIX_GATE ? MST_CPU_GEMM_TILES / 4
+                                       : MST_CPU_GEMM_TILES;
         share = mst_cpu_min(share, n);
     }
 
-    share = share ? share : 1;
+    return share ? share : 1;
+}
 
-    while ((n = mst_cpu_take(cmd, cmd->matrix->n_units, share, &at)) != 0) {
-        for (row = 0; row < in->rows; row += MST_CPU_COLS) {
-            mst_cpu_input_panel(in, row, &panel);
 
-            for (u = at; u < at + n; u++) {
-                mst_cpu_gemm_unit(b, cmd->matrix, u, &panel, y);
-                cmd->finish(b, cmd, u, row, panel.cols, y);
-            }
+void
+mst_cpu_gemm_units(mst_backend_t *b, const mst_cpu_cmd_t *cmd,
+    const mst_cpu_input_t *in, uint32_t at, uint32_t n)
+{
+    uint32_t              row, u;
+    mst_cpu_panel_t       panel;
+    _Alignas(64) float    y[4 * MST_CPU_COLS * MST_CPU_LANES];
+
+    for (row = 0; row < in->rows; row += MST_CPU_COLS) {
+        mst_cpu_input_panel(in, row, &panel);
+
+        for (u = at; u < at + n; u++) {
+            mst_cpu_gemm_unit(b, cmd->matrix, u, &panel, y);
+            cmd->finish(b, cmd, u, row, panel.cols, y);
         }
     }
 }

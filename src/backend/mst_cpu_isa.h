@@ -80,8 +80,10 @@ typedef struct {
     const float    *q;             /* [n][head_dim], scaled */
     float          *state;         /* [n][32 + stride]: maximum, 15 unused,
                                       16 partial sums, output */
-    const uint32_t *limit;         /* [n] tokens of this block that a query
-                                      sees, 1 .. 32, not falling */
+    const uint32_t *limit;         /* [n] a query sees the tokens below this,
+                                      1 .. 32, not falling ... */
+    const uint32_t *first;         /* [n] ... from this one on, below limit;
+                                      NULL = from 0 */
     uint32_t        n;
     uint32_t        head_dim;
     uint32_t        stride;        /* head_dim rounded up to lanes */

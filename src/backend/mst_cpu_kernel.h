@@ -257,14 +257,19 @@ mst_kernel_scores(const mst_cpu_attend_t *a, uint32_t at, const int n,
 }
 
 
-/* scores to weights, the running maximum and sum; returns what the older
-   sums are to be multiplied by */
+/* scores of tokens first .. limit - 1 to weights (0 for the others), the
+   running maximum and sum; returns what the older sums are to be multiplied
+   by */
 
 mst_vec_fn float
-mst_kernel_soft(float *p, float *state, int limit)
+mst_kernel_soft(float *p, float *state, int first, int limit)
 {
     float      alpha[MST_CPU_LANES], top;
     mst_vec_t  l, m, s[2];
+
+    for (int i = 0; i < first; i++) {
+        p[i] = -INFINITY;
+    }
 
     s[0] = mst_vec_cut(mst_vec_load(p), limit, -INFINITY);
     s[1] = mst_vec_cut(mst_vec_load(p + 16), limit - 16, -INFINITY);
@@ -276,6 +281,11 @@ mst_kernel_soft(float *p, float *state, int limit)
     for (int i = 0; i < 2; i++) {
         s[i] = mst_kernel_exp(mst_vec_sub(s[i], m));
         s[i] = mst_vec_cut(s[i], limit - 16 * i, 0);
+
+        if (first) {
+            s[i] = mst_vec_sub(s[i], mst_vec_cut(s[i], first - 16 * i, 0));
+        }
+
         mst_vec_store(p + 16 * i, s[i]);
     }
 
@@ -396,6 +406,7 @@ mst_kernel_queries(const mst_cpu_attend_t *a, uint32_t at, const int n)
         alpha[j] = mst_kernel_soft(p[j], a->state
                                          + (size_t) (at + j)
                                            * (MST_CPU_STATE + a->stride),
+                                   a->first ? (int) a->first[at + j] : 0,
                                    (int) a->limit[at + j]);
     }
 

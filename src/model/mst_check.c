@@ -1,215 +1,272 @@
 
 /*
- * Can this file be run?  See mst_check.h.
- *
- * The table below is the list of all tensors of the architecture "llama":
- * a file must hold exactly these, since a tensor that nobody reads (a bias,
- * an expert) means answers that are silently wrong.
+ * Can this path be run?  See mst_check.h.
  */
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <jansson.h>
+
+#include "base/mst_mem.h"
 #include "model/mst_check.h"
-#include "model/mst_config.h"
+#include "model/mst_checkpoint.h"
 
-#define MST_CHECK_NAME  64         /* bytes of a tensor's name */
-
-
-typedef enum {
-    MST_CHECK_ONE,             /* a vector: one output */
-    MST_CHECK_DIM,
-    MST_CHECK_FF,
-    MST_CHECK_Q,               /* n_heads * head_dim */
-    MST_CHECK_KV,              /* n_kv_heads * head_dim */
-    MST_CHECK_VOCAB,
-    MST_CHECK_SIZES
-} mst_check_size_t;
+#define MST_CHECK_INDEX  (64 << 20)            /* bytes of an index */
 
 
-typedef struct {
-    const char        *name;
-    mst_check_size_t   in;     /* dims[0] */
-    mst_check_size_t   out;    /* dims[1] */
-} mst_check_tensor_t;
+/* the layouts of a directory, the preferred one first */
 
-
-static const mst_check_tensor_t  mst_check_globals[] = {
-    { "token_embd.weight", MST_CHECK_DIM, MST_CHECK_VOCAB },
-    { "output_norm.weight", MST_CHECK_DIM, MST_CHECK_ONE },
-    { "output.weight", MST_CHECK_DIM, MST_CHECK_VOCAB }  /* last: may lack */
+static const struct {
+    const char  *config;
+    const char  *index;
+    const char  *single;
+} mst_check_layouts[] = {
+    { "config.json", "model.safetensors.index.json", "model.safetensors" },
+    { "params.json", "consolidated.safetensors.index.json",
+      "consolidated.safetensors" }
 };
 
-#define MST_CHECK_GLOBALS                                                     \
-    (sizeof(mst_check_globals) / sizeof(*mst_check_globals))
 
+/* -1 with errno; O_NONBLOCK: a FIFO must be refused, not waited for */
 
-/* of each layer, behind "blk.N." */
-static const mst_check_tensor_t  mst_check_layer[] = {
-    { "attn_norm.weight", MST_CHECK_DIM, MST_CHECK_ONE },
-    { "attn_q.weight", MST_CHECK_DIM, MST_CHECK_Q },
-    { "attn_k.weight", MST_CHECK_DIM, MST_CHECK_KV },
-    { "attn_v.weight", MST_CHECK_DIM, MST_CHECK_KV },
-    { "attn_output.weight", MST_CHECK_Q, MST_CHECK_DIM },
-    { "ffn_norm.weight", MST_CHECK_DIM, MST_CHECK_ONE },
-    { "ffn_gate.weight", MST_CHECK_DIM, MST_CHECK_FF },
-    { "ffn_up.weight", MST_CHECK_DIM, MST_CHECK_FF },
-    { "ffn_down.weight", MST_CHECK_FF, MST_CHECK_DIM }
-};
+static int
+mst_check_file(int dir, const char *name)
+{
+    int          fd, e;
+    struct stat  st;
 
-#define MST_CHECK_LAYER                                                       \
-    (sizeof(mst_check_layer) / sizeof(*mst_check_layer))
+    fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (fd == -1) {
+        return -1;
+    }
+
+    if (fstat(fd, &st) == -1 || !S_ISREG(st.st_mode)) {
+        e = S_ISREG(st.st_mode) ? errno : EINVAL;
+        (void) close(fd);
+        errno = e;
+        return -1;
+    }
+
+    return fd;
+}
 
 
 static int
-mst_check_tensor(const mst_gguf_t *g, const char *name,
-    const mst_check_tensor_t *want, const uint64_t *sizes, mst_err_t *err)
+mst_check_add(int dir, const char *path, const char *name,
+    mst_check_files_t *f, mst_err_t *err)
 {
-    const mst_tensor_t  *t;
-
-    t = mst_gguf_tensor(g, name);
-
-    if (t == NULL) {
-        return mst_gguf_error(g, err, "tensor \"%s\" is missing", name);
+    if (f->n == MST_CHECK_FILES) {
+        return mst_err_set(err, "%s: more than %d files", path,
+                           MST_CHECK_FILES);
     }
 
-    if (t->dims[0] != sizes[want->in] || t->dims[1] != sizes[want->out]
-        || t->dims[2] != 1 || t->dims[3] != 1)
-    {
-        return mst_gguf_error(g, err, "tensor \"%s\" has shape [%llu, %llu, "
-                              "%llu, %llu], expected [%llu, %llu, 1, 1]", name,
-                              (unsigned long long) t->dims[0],
-                              (unsigned long long) t->dims[1],
-                              (unsigned long long) t->dims[2],
-                              (unsigned long long) t->dims[3],
-                              (unsigned long long) sizes[want->in],
-                              (unsigned long long) sizes[want->out]);
+    f->fd[f->n] = mst_check_file(dir, name);
+
+    if (f->fd[f->n] == -1) {
+        return mst_err_errno(err, errno, "%s/%s: cannot be opened as a "
+                             "regular file", path, name);
     }
 
-    /* every program writes vectors as F32, so nothing else is read */
-
-    if (want->out == MST_CHECK_ONE && t->type != MST_TYPE_F32) {
-        return mst_gguf_error(g, err, "tensor \"%s\" has type %s (%u), F32 "
-                              "is needed", name, mst_type_name(t->type),
-                              t->type);
-    }
-
-    if (mst_type_info(t->type) == NULL) {
-        return mst_gguf_error(g, err, "tensor \"%s\" has type %s (%u), which "
-                              "is not supported yet; F32, F16, BF16, Q8_0, "
-                              "Q4_0 and Q4_1 are", name,
-                              mst_type_name(t->type), t->type);
-    }
+    f->n++;
 
     return MST_OK;
 }
 
 
 static int
-mst_check_known(mst_str_t name, uint32_t n_layers)
+mst_check_compare(const void *one, const void *two)
 {
-    char      z[MST_CHECK_NAME + 1], again[MST_CHECK_NAME + 1];
-    size_t    i;
-    uint32_t  layer;
+    return strcmp(*(const char *const *) one, *(const char *const *) two);
+}
 
-    for (i = 0; i < MST_CHECK_GLOBALS; i++) {
-        if (mst_str_eq(name, mst_check_globals[i].name)) {
-            return 1;
+
+/* the shards that an index names, each once, in the order of their names */
+
+static int
+mst_check_index(int dir, const char *path, const json_t *map,
+    mst_check_files_t *f, mst_err_t *err)
+{
+    int           rc;
+    size_t        i, n;
+    void         *at;
+    const char  **names;
+
+    n = json_object_size(map);
+    names = mst_calloc(n ? n : 1, sizeof(char *));
+
+    if (names == NULL) {
+        return mst_err_set(err, "%s: no memory for its index", path);
+    }
+
+    rc = MST_OK;
+    i = 0;
+
+    for (at = json_object_iter((json_t *) (uintptr_t) map); at && i < n;
+         at = json_object_iter_next((json_t *) (uintptr_t) map, at))
+    {
+        names[i] = json_string_value(json_object_iter_value(at));
+
+        if (names[i] == NULL || names[i][0] == '.' || names[i][0] == '\0'
+            || strchr(names[i], '/') || strlen(names[i]) > 255)
+        {
+            rc = mst_err_set(err, "%s: the index names no file for "
+                             "\"%.100s\"", path, json_object_iter_key(at));
+            goto done;
+        }
+
+        i++;
+    }
+
+    qsort(names, n, sizeof(char *), mst_check_compare);
+
+    for (i = 0; i < n && rc == MST_OK; i++) {
+        if (i == 0 || strcmp(names[i], names[i - 1]) != 0) {
+            rc = mst_check_add(dir, path, names[i], f, err);
         }
     }
 
-    if (name.len > MST_CHECK_NAME || memchr(name.data, '\0', name.len)) {
-        return 0;
-    }
+done:
 
-    memcpy(z, name.data, name.len);
-    z[name.len] = '\0';
+    mst_free(names);
 
-    if (sscanf(z, "blk.%9u", &layer) != 1 || layer >= n_layers) {
-        return 0;
-    }
-
-    /* compared with the spelling that we look for: "blk.07." is a stranger */
-
-    for (i = 0; i < MST_CHECK_LAYER; i++) {
-        (void) snprintf(again, sizeof(again), "blk.%u.%s", layer,
-                        mst_check_layer[i].name);
-
-        if (strcmp(z, again) == 0) {
-            return 1;
-        }
-    }
-
-    return 0;
+    return rc;
 }
 
 
 static int
-mst_check_strangers(const mst_gguf_t *g, const mst_config_t *c,
+mst_check_shards(int dir, const char *path, const char *index,
+    mst_check_files_t *f, mst_err_t *err)
+{
+    int            fd, rc;
+    json_t        *root;
+    json_error_t   e;
+    const json_t  *map;
+    struct stat    st;
+
+    fd = mst_check_file(dir, index);
+
+    if (fd == -1) {
+        return MST_DECLINED;
+    }
+
+    root = NULL;
+    (void) strcpy(e.text, "its size");
+
+    if (fstat(fd, &st) == 0 && st.st_size <= MST_CHECK_INDEX) {
+        root = json_loadfd(fd, 0, &e);
+    }
+
+    (void) close(fd);
+    map = json_object_get(root, "weight_map");
+
+    rc = json_is_object(map)
+         ? mst_check_index(dir, path, map, f, err)
+         : mst_err_set(err, "%s/%s: no weight_map (%.80s)", path, index,
+                       root ? "no such object" : e.text);
+
+    json_decref(root);
+
+    return rc;
+}
+
+
+static int
+mst_check_directory(int dir, const char *path, mst_check_files_t *f,
     mst_err_t *err)
 {
-    char                 show[MST_GGUF_SHOW];
-    size_t               i;
-    const mst_tensor_t  *t;
+    int     rc;
+    size_t  i;
 
-    for (i = 0; i < mst_gguf_n_tensors(g); i++) {
-        t = mst_gguf_tensor_at(g, i);
-
-        if (!mst_check_known(t->name, c->n_layers)) {
-            return mst_gguf_error(g, err, "tensor \"%s\" is no part of a "
-                                  "llama model of %u layers that is supported",
-                                  mst_gguf_show(show, t->name), c->n_layers);
+    for (i = 0;
+         i < sizeof(mst_check_layouts) / sizeof(*mst_check_layouts);
+         i++)
+    {
+        if (faccessat(dir, mst_check_layouts[i].config, F_OK, 0) == -1
+            || (faccessat(dir, mst_check_layouts[i].index, F_OK, 0) == -1
+                && faccessat(dir, mst_check_layouts[i].single, F_OK, 0)
+                   == -1))
+        {
+            continue;
         }
-    }
 
-    return MST_OK;
-}
-
-
-static int
-mst_check_tensors(const mst_gguf_t *g, const mst_config_t *c, mst_err_t *err)
-{
-    char      name[MST_CHECK_NAME];
-    size_t    i, n;
-    uint32_t  layer;
-    uint64_t  sizes[MST_CHECK_SIZES];
-
-    sizes[MST_CHECK_ONE] = 1;
-    sizes[MST_CHECK_DIM] = c->dim;
-    sizes[MST_CHECK_FF] = c->ff_dim;
-    sizes[MST_CHECK_Q] = (uint64_t) c->n_heads * c->head_dim;
-    sizes[MST_CHECK_KV] = (uint64_t) c->n_kv_heads * c->head_dim;
-    sizes[MST_CHECK_VOCAB] = c->n_vocab;
-
-    n = c->tied ? MST_CHECK_GLOBALS - 1 : MST_CHECK_GLOBALS;
-
-    for (i = 0; i < n; i++) {
-        if (mst_check_tensor(g, mst_check_globals[i].name,
-                             &mst_check_globals[i], sizes, err)
+        if (mst_check_add(dir, path, mst_check_layouts[i].config, f, err)
             != MST_OK)
         {
             return MST_ERROR;
         }
+
+        rc = mst_check_shards(dir, path, mst_check_layouts[i].index, f, err);
+
+        return rc == MST_DECLINED
+               ? mst_check_add(dir, path, mst_check_layouts[i].single, f, err)
+               : rc;
     }
 
-    for (layer = 0; layer < c->n_layers; layer++) {
-        for (i = 0; i < MST_CHECK_LAYER; i++) {
-            (void) snprintf(name, sizeof(name), "blk.%u.%s", layer,
-                            mst_check_layer[i].name);
-
-            if (mst_check_tensor(g, name, &mst_check_layer[i], sizes, err)
-                != MST_OK)
-            {
-                return MST_ERROR;
-            }
-        }
-    }
-
-    return mst_check_strangers(g, c, err);
+    return mst_err_set(err, "%s: a directory without config.json and "
+                       "model.safetensors (or its index), or params.json and "
+                       "consolidated.safetensors", path);
 }
 
 
-/* a string of the file as text for a log or a page; "" if it is not there */
+int
+mst_check_open(const char *path, mst_check_files_t *f, mst_err_t *err)
+{
+    int          fd, rc;
+    struct stat  st;
+
+    f->n = 0;
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (fd == -1) {
+        return mst_err_errno(err, errno, "%s: cannot be opened", path);
+    }
+
+    if (fstat(fd, &st) == -1) {
+        rc = mst_err_errno(err, errno, "%s: fstat() failed", path);
+        (void) close(fd);
+        return rc;
+    }
+
+    if (S_ISDIR(st.st_mode)) {
+        rc = mst_check_directory(fd, path, f, err);
+        (void) close(fd);
+
+        if (rc != MST_OK) {
+            mst_check_close(f);
+        }
+
+        return rc;
+    }
+
+    if (!S_ISREG(st.st_mode)) {
+        (void) close(fd);
+        return mst_err_set(err, "%s: no regular file", path);
+    }
+
+    f->fd[0] = fd;
+    f->n = 1;
+
+    return MST_OK;
+}
+
+
+void
+mst_check_close(mst_check_files_t *f)
+{
+    while (f->n) {
+        (void) close(f->fd[--f->n]);
+    }
+}
+
+
+/* a string for people: cut, and free of control characters */
 
 static int
 mst_check_string(const mst_gguf_t *g, const char *key, char *buf, size_t size,
@@ -236,39 +293,65 @@ mst_check_string(const mst_gguf_t *g, const char *key, char *buf, size_t size,
 }
 
 
-int
-mst_check_gguf(const mst_gguf_t *g, mst_check_t *c, mst_err_t *err)
+static int
+mst_check_result(const mst_checkpoint_t *cp, mst_check_t *c, mst_err_t *err)
 {
-    size_t        i;
-    mst_config_t  config;
+    const mst_gguf_t    *g;
+    const mst_config_t  *config;
 
     memset(c, 0, sizeof(mst_check_t));
 
-    if (mst_config_gguf(g, &config, err) != MST_OK
-        || mst_check_tensors(g, &config, err) != MST_OK
-        || mst_check_string(g, "general.architecture", c->arch,
-                            sizeof(c->arch), err) != MST_OK
-        || mst_check_string(g, "general.name", c->name, sizeof(c->name), err)
-           != MST_OK)
-    {
+    config = mst_checkpoint_config(cp);
+    memcpy(c->arch, config->arch, sizeof(c->arch));
+
+    c->context = config->context;
+    c->n_vocab = config->n_vocab;
+    c->n_layers = config->n_layers;
+    c->weights = mst_checkpoint_weights(cp);
+
+    g = mst_checkpoint_container(cp);
+
+    return g ? mst_check_string(g, "general.name", c->name, sizeof(c->name),
+                                err) : MST_OK;
+}
+
+
+int
+mst_check_gguf(mst_gguf_t *g, mst_check_t *c, mst_err_t *err)
+{
+    int                rc;
+    mst_checkpoint_t  *cp;
+
+    cp = mst_checkpoint_gguf(g, err);
+
+    if (cp == NULL) {
         return MST_ERROR;
     }
 
-    c->context = config.context;
-    c->n_vocab = config.n_vocab;
-    c->n_layers = config.n_layers;
+    rc = mst_check_result(cp, c, err);
 
-    for (i = 0; i < mst_gguf_n_tensors(g); i++) {
-        c->weights += mst_gguf_tensor_at(g, i)->size;
+    mst_checkpoint_release(cp);
 
-        /* or a small file could ask for any amount of memory */
+    return rc;
+}
 
-        if (c->weights > mst_gguf_size(g)) {
-            return mst_gguf_error(g, err, "tensors share their bytes: they "
-                                  "have more than the file's %llu",
-                                  (unsigned long long) mst_gguf_size(g));
-        }
+
+int
+mst_check_files(const mst_check_files_t *f, const char *path, mst_check_t *c,
+    mst_err_t *err)
+{
+    int                rc;
+    mst_checkpoint_t  *cp;
+
+    cp = mst_checkpoint_open(f->fd, f->n, path, err);
+
+    if (cp == NULL) {
+        return MST_ERROR;
     }
 
-    return MST_OK;
+    rc = mst_check_result(cp, c, err);
+
+    mst_checkpoint_close(cp);
+
+    return rc;
 }

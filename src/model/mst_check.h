@@ -1,8 +1,8 @@
 
 /*
- * Does this path hold a model that we can run?  Reads headers, metadata and
- * the tensor table, touches no weights: quick enough for "nginx -t".  The
- * gateway may include this header of the model room and no other.
+ * Does this path hold a model that we can run?  Opens its files, reads
+ * headers and configuration, touches no weights: quick enough for "nginx
+ * -t".  The gateway may include this header of the model room and no other.
  */
 
 #ifndef MST_CHECK_H
@@ -13,9 +13,18 @@
 #include "base/mst_err.h"
 #include "file/mst_gguf.h"
 
+#define MST_CHECK_FILES  64        /* as MST_SETUP_FILES */
+
 
 typedef struct {
-    char      arch[32];        /* "llama" */
+    int       fd[MST_CHECK_FILES]; /* close-on-exec */
+    uint32_t  n;                   /* 1: a GGUF file; else config.json or
+                                      params.json, then the shards */
+} mst_check_files_t;
+
+
+typedef struct {
+    char      arch[40];        /* "llama" */
     char      name[128];       /* general.name, "" = none */
     uint32_t  context;         /* tokens the model was made for */
     uint32_t  n_vocab;
@@ -24,9 +33,20 @@ typedef struct {
 } mst_check_t;
 
 
+/*
+ * A GGUF file, or a directory with config.json and model.safetensors (or
+ * the shards of model.safetensors.index.json), or with params.json and
+ * consolidated.safetensors (or the shards of its index).  Opens regular
+ * files only.  MST_ERROR with a sentence: nothing is open.
+ */
+int mst_check_open(const char *path, mst_check_files_t *f, mst_err_t *err);
+void mst_check_close(mst_check_files_t *f);    /* may be called twice */
+
 /* every tensor that the forward step needs is there, with its shape and a
    type that we run; else one sentence with file, tensor, value and limit */
-int mst_check_gguf(const mst_gguf_t *g, mst_check_t *c, mst_err_t *err);
+int mst_check_files(const mst_check_files_t *f, const char *path,
+    mst_check_t *c, mst_err_t *err);
+int mst_check_gguf(mst_gguf_t *g, mst_check_t *c, mst_err_t *err);
 
 
 #endif /* MST_CHECK_H */

@@ -1,7 +1,7 @@
 
 /*
- * One step of a dense Llama-type model over the backend's table: see
- * mst_forward.h.
+ * One step of a Llama-type model, dense or a mixture of experts, over the
+ * backend's table: see mst_forward.h.
  */
 
 #include "model/mst_model.h"
@@ -34,7 +34,12 @@ mst_forward_check(const mst_model_t *m, const mst_batch_seq_t *s,
 
     n = (s->position + s->n - 1) / m->info.block_tokens + 1;
 
-    for (i = 0; i < n; i++) {
+    /* blocks that every window has left may have gone */
+
+    i = m->info.window && s->position >= m->info.window
+        ? (s->position - m->info.window + 1) / m->info.block_tokens : 0;
+
+    for ( /* void */ ; i < n; i++) {
         if (s->blocks[i] >= m->info.n_blocks) {
             return mst_err_set(err, "KV block %u, there are %u", s->blocks[i],
                                m->info.n_blocks);
@@ -42,6 +47,20 @@ mst_forward_check(const mst_model_t *m, const mst_batch_seq_t *s,
     }
 
     return MST_OK;
+}
+
+
+/* 0: as the backend was told */
+
+static double
+mst_forward_base(const mst_model_t *m, uint32_t length)
+{
+    const mst_rope_t  *r;
+
+    r = &m->config.rope;
+
+    return r->kind == MST_ROPE_DYNAMIC && length > r->original
+           ? mst_rope_base(r, m->config.rope_dim, length) : 0;
 }
 
 
@@ -74,6 +93,7 @@ mst_forward_step(mst_model_t *m, const mst_batch_t *batch,
         m->seqs[i].n = s->n;
         m->seqs[i].position = s->position;
         m->seqs[i].blocks = s->blocks;
+        m->seqs[i].rope_base = mst_forward_base(m, s->length);
 
         if (s->logits == MST_LOGITS_LAST) {
             m->wanted[step->n_wanted++] = step->n_rows + s->n - 1;
@@ -116,6 +136,12 @@ mst_forward(mst_model_t *m, const mst_batch_t *batch, const float **logits,
         ops->qkv(b, i, w);
         ops->attend(b, i, w);
         ops->out(b, w);
+
+        if (w->router) {
+            ops->experts(b, w);
+            continue;
+        }
+
         ops->gate_up(b, w);
         ops->down(b, w);
     }

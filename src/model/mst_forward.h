@@ -17,7 +17,7 @@
 #include "base/mst_err.h"
 #include "base/mst_log.h"
 #include "backend/mst_kv.h"
-#include "file/mst_gguf.h"
+#include "model/mst_checkpoint.h"
 
 
 typedef struct mst_model_s  mst_model_t;
@@ -32,6 +32,9 @@ typedef struct {
                                       model's */
     uint32_t         max_rows;     /* tokens of one step at most */
     uint32_t         max_seqs;     /* sequences of one step at most */
+    int              rope_bf16;    /* frequencies rounded to bfloat16, as a
+                                      model computes that was cast as a
+                                      whole: to compare with such a one */
     const char      *isa;          /* NULL = the best; "avx512" | "avx2" |
                                       "c": tests force one */
     const mst_log_t *log;          /* progress and choices; may be NULL */
@@ -48,6 +51,9 @@ typedef struct {
     uint32_t  n_blocks;            /* in the pool; ids 0 .. n_blocks - 1 */
     uint64_t  block_size;          /* bytes of a block, all layers */
     uint64_t  weight_size;         /* bytes of weights in memory */
+    uint32_t  window;              /* no layer looks further back than so many
+                                      tokens, the own one included; 0 = one
+                                      does */
 } mst_model_info_t;
 
 
@@ -65,6 +71,8 @@ typedef struct {
     const uint32_t  *blocks;       /* table of at least
                                       ceil((position + n) / block_tokens) */
     mst_logits_t     logits;
+    uint32_t         length;       /* tokens that the sequence started with:
+                                      dynamic rope keeps to it */
 } mst_batch_seq_t;
 
 
@@ -75,10 +83,10 @@ typedef struct {
 } mst_batch_t;
 
 
-/* loads the weights; the mapping of g is kept until mst_model_destroy(),
-   which also closes g.  NULL with a sentence: g stays the caller's. */
-mst_model_t *mst_model_create(mst_gguf_t *g, const mst_model_conf_t *conf,
-    mst_err_t *err);
+/* loads the weights; cp is kept until mst_model_destroy(), which also closes
+   it.  NULL with a sentence: cp stays the caller's. */
+mst_model_t *mst_model_create(mst_checkpoint_t *cp,
+    const mst_model_conf_t *conf, mst_err_t *err);
 void mst_model_destroy(mst_model_t *m);        /* m may be NULL */
 
 const mst_model_info_t *mst_model_info(const mst_model_t *m);

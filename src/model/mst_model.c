@@ -1,132 +1,324 @@
 
 /*
- * From the names in a file to the weights in a backend.  What the file must
- * hold was checked by mst_check.h, which has the one list of tensors and
+ * From a checkpoint to the weights in a backend.  What the files must hold
+ * was checked by mst_checkpoint.h, which has the one list of tensors and
  * their shapes.
  */
 
-#include <stdio.h>
+#include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/mst_mem.h"
 #include "base/mst_time.h"
-#include "model/mst_check.h"
+#include "file/mst_quant.h"
 #include "model/mst_model.h"
 
 #define MST_MODEL_MAX_ROWS  65536
-#define MST_MODEL_NAME      64
 
 
-static const mst_tensor_t *
-mst_model_tensor(const mst_model_t *m, const mst_gguf_t *g, uint32_t layer,
-    const char *name)
+/* q's and k's rows from halves to adjacent pairs: row h * D + half * D / 2 + j
+   of the file is row h * D + 2 j + half of ours; NULL: no memory */
+
+static void *
+mst_model_pairs(const mst_model_t *m, const mst_tensor_t *t)
 {
-    char  full[MST_MODEL_NAME];
+    char        *rows;
+    size_t       size;
+    uint64_t     from, i, n, pos;
+    const char  *src;
 
-    if (layer < m->config.n_layers) {
-        (void) snprintf(full, sizeof(full), "blk.%u.%s.weight", layer, name);
-    } else {
-        (void) snprintf(full, sizeof(full), "%s.weight", name);
+    n = t->dims[1] > 1 ? t->dims[1] : t->dims[0];
+    size = (size_t) (t->size / n);
+    rows = mst_alloc((size_t) t->size);
+
+    if (rows == NULL) {
+        return NULL;
     }
 
-    return mst_gguf_tensor(g, full);
+    src = t->data;
+
+    for (i = 0; i < n; i++) {
+        pos = i % m->config.head_dim;
+        from = i - pos + pos % 2 * (m->config.head_dim / 2) + pos / 2;
+        memcpy(rows + i * size, src + from * size, size);
+    }
+
+    return rows;
 }
 
 
-/* layer n_layers means the tensors outside the layers; up to three names
-   become parts of one matrix */
+/* up to three roles become parts of one matrix; of an expert, or 0 */
 
-static const mst_matrix_t *
-mst_model_matrix(mst_model_t *m, const mst_gguf_t *g, uint32_t layer,
-    mst_matrix_kind_t kind, const char *const *names, mst_err_t *err)
+static mst_matrix_t *
+mst_model_matrix(mst_model_t *m, uint32_t layer, uint32_t expert,
+    mst_matrix_kind_t kind, const mst_weight_t *roles, uint32_t n,
+    mst_err_t *err)
 {
-    uint32_t             n;
+    void                *pairs[3];
+    uint32_t             i;
+    mst_matrix_t        *matrix;
     mst_matrix_part_t    parts[3];
     const mst_tensor_t  *t;
 
+    memset(pairs, 0, sizeof(pairs));
+    matrix = NULL;
     t = NULL;
 
-    for (n = 0; n < 3 && names[n]; n++) {
-        t = mst_model_tensor(m, g, layer, names[n]);
-        parts[n].type = t->type;
-        parts[n].rows = (uint32_t) t->dims[1];
-        parts[n].data = t->data;
+    for (i = 0; i < n; i++) {
+        t = mst_checkpoint_tensor(m->checkpoint, roles[i], layer, expert);
+        parts[i].type = t->type;
+        parts[i].rows = (uint32_t) t->dims[1];
+        parts[i].data = t->data;
+
+        if (m->config.half_split
+            && (roles[i] == MST_WEIGHT_Q || roles[i] == MST_WEIGHT_K))
+        {
+            pairs[i] = mst_model_pairs(m, t);
+            parts[i].data = pairs[i];
+
+            if (pairs[i] == NULL) {
+                (void) mst_err_set(err, "out of memory for a model");
+                goto done;
+            }
+        }
     }
 
-    return m->ops->matrix(m->backend, kind, parts, n, (uint32_t) t->dims[0],
-                          err);
+    matrix = m->ops->matrix(m->backend, kind, parts, n, (uint32_t) t->dims[0],
+                            err);
+
+done:
+
+    for (i = 0; i < n; i++) {
+        mst_free(pairs[i]);
+    }
+
+    return matrix;
 }
 
 
-static const mst_vector_t *
-mst_model_vector(mst_model_t *m, const mst_gguf_t *g, uint32_t layer,
-    const char *name, mst_err_t *err)
+/* *v stays NULL where the model has no such vector */
+
+static int
+mst_model_vector(mst_model_t *m, uint32_t layer, mst_weight_t role,
+    const mst_vector_t **v, mst_err_t *err)
 {
+    int                  half;
+    void                *pairs;
+    float               *f;
+    size_t               n;
     const mst_tensor_t  *t;
 
-    t = mst_model_tensor(m, g, layer, name);
+    t = mst_checkpoint_tensor(m->checkpoint, role, layer, 0);
 
-    return m->ops->vector(m->backend, t->data, (uint32_t) t->dims[0], err);
+    if (t == NULL) {
+        return MST_OK;
+    }
+
+    n = (size_t) (t->dims[0] * t->dims[1]);
+    half = m->config.half_split
+           && (role == MST_WEIGHT_Q_BIAS || role == MST_WEIGHT_K_BIAS);
+    pairs = half ? mst_model_pairs(m, t) : NULL;
+    f = mst_calloc(n, sizeof(float));
+
+    if (f == NULL || (half && pairs == NULL)) {
+        (void) mst_err_set(err, "out of memory for a model");
+
+    } else {
+        (void) mst_quant_decode(t->type, half ? pairs : t->data, f, n);
+        *v = m->ops->vector(m->backend, f, (uint32_t) n, err);
+    }
+
+    mst_free(pairs);
+    mst_free(f);
+
+    return *v ? MST_OK : MST_ERROR;
 }
 
 
 static int
-mst_model_layer(mst_model_t *m, const mst_gguf_t *g, uint32_t layer,
-    mst_err_t *err)
+mst_model_vectors(mst_model_t *m, uint32_t layer, mst_err_t *err)
 {
+    size_t                i;
     mst_backend_layer_t  *w;
 
-    static const char *const  qkv[3] = { "attn_q", "attn_k", "attn_v" };
-    static const char *const  out[3] = { "attn_output" };
-    static const char *const  gate_up[3] = { "ffn_gate", "ffn_up" };
-    static const char *const  down[3] = { "ffn_down" };
+    static const struct {
+        mst_weight_t  role;
+        size_t      offset;        /* in mst_backend_layer_t */
+    } vectors[] = {
+        { MST_WEIGHT_ATTN_NORM, offsetof(mst_backend_layer_t, attn_norm) },
+        { MST_WEIGHT_FFN_NORM, offsetof(mst_backend_layer_t, ffn_norm) },
+        { MST_WEIGHT_Q_BIAS, offsetof(mst_backend_layer_t, q_bias) },
+        { MST_WEIGHT_K_BIAS, offsetof(mst_backend_layer_t, k_bias) },
+        { MST_WEIGHT_V_BIAS, offsetof(mst_backend_layer_t, v_bias) },
+        { MST_WEIGHT_OUT_BIAS, offsetof(mst_backend_layer_t, out_bias) },
+        { MST_WEIGHT_GATE_BIAS, offsetof(mst_backend_layer_t, gate_bias) },
+        { MST_WEIGHT_UP_BIAS, offsetof(mst_backend_layer_t, up_bias) },
+        { MST_WEIGHT_DOWN_BIAS, offsetof(mst_backend_layer_t, down_bias) },
+        { MST_WEIGHT_ROUTER, offsetof(mst_backend_layer_t, router) }
+    };
 
     w = &m->layers[layer];
 
-    w->attn_norm = mst_model_vector(m, g, layer, "attn_norm", err);
-    w->qkv = mst_model_matrix(m, g, layer, MST_MATRIX_STACK, qkv, err);
-    w->out = mst_model_matrix(m, g, layer, MST_MATRIX_STACK, out, err);
-    w->ffn_norm = mst_model_vector(m, g, layer, "ffn_norm", err);
-    w->gate_up = mst_model_matrix(m, g, layer, MST_MATRIX_GATE, gate_up, err);
-    w->down = mst_model_matrix(m, g, layer, MST_MATRIX_STACK, down, err);
+    for (i = 0; i < sizeof(vectors) / sizeof(*vectors); i++) {
+        if (mst_model_vector(m, layer, vectors[i].role,
+                             (const mst_vector_t **) (void *)
+                             ((char *) w + vectors[i].offset), err)
+            != MST_OK)
+        {
+            return MST_ERROR;
+        }
+    }
 
-    return w->attn_norm && w->qkv && w->out && w->ffn_norm && w->gate_up
-           && w->down ? MST_OK : MST_ERROR;
+    return MST_OK;
 }
 
 
 static int
-mst_model_load(mst_model_t *m, const mst_gguf_t *g, const mst_log_t *log,
-    mst_err_t *err)
+mst_model_ffn(mst_model_t *m, uint32_t layer, mst_err_t *err)
+{
+    uint32_t              e, n;
+    mst_backend_layer_t  *w;
+
+    static const mst_weight_t  gate_up[] = { MST_WEIGHT_GATE, MST_WEIGHT_UP };
+    static const mst_weight_t  down[] = { MST_WEIGHT_DOWN };
+
+    w = &m->layers[layer];
+    n = m->config.n_experts;
+
+    if (n == 0) {
+        w->gate_up = mst_model_matrix(m, layer, 0, MST_MATRIX_GATE, gate_up, 2,
+                                      err);
+        w->down = mst_model_matrix(m, layer, 0, MST_MATRIX_STACK, down, 1,
+                                   err);
+
+        return w->gate_up && w->down ? MST_OK : MST_ERROR;
+    }
+
+    w->experts_up = &m->experts[(size_t) layer * 2 * n];
+    w->experts_down = w->experts_up + n;
+
+    for (e = 0; e < n; e++) {
+        w->experts_up[e] = mst_model_matrix(m, layer, e, MST_MATRIX_GATE,
+                                            gate_up, 2, err);
+        w->experts_down[e] = mst_model_matrix(m, layer, e, MST_MATRIX_STACK,
+                                              down, 1, err);
+
+        if (w->experts_up[e] == NULL || w->experts_down[e] == NULL) {
+            return MST_ERROR;
+        }
+    }
+
+    return MST_OK;
+}
+
+
+static int
+mst_model_layer(mst_model_t *m, uint32_t layer, mst_err_t *err)
+{
+    mst_backend_layer_t  *w;
+
+    static const mst_weight_t  qkv[] = {
+        MST_WEIGHT_Q, MST_WEIGHT_K, MST_WEIGHT_V
+    };
+    static const mst_weight_t  out[] = { MST_WEIGHT_OUT };
+
+    w = &m->layers[layer];
+
+    w->qkv = mst_model_matrix(m, layer, 0, MST_MATRIX_STACK, qkv, 3, err);
+    w->out = mst_model_matrix(m, layer, 0, MST_MATRIX_STACK, out, 1, err);
+
+    if (w->qkv == NULL || w->out == NULL
+        || mst_model_vectors(m, layer, err) != MST_OK)
+    {
+        return MST_ERROR;
+    }
+
+    return mst_model_ffn(m, layer, err);
+}
+
+
+static int
+mst_model_load(mst_model_t *m, const mst_log_t *log, mst_err_t *err)
 {
     uint32_t  layer, n;
     uint64_t  said;
 
-    static const char *const  embd[3] = { "token_embd" };
-    static const char *const  head[3] = { "output" };
+    static const mst_weight_t  embd[] = { MST_WEIGHT_EMBD };
+    static const mst_weight_t  head[] = { MST_WEIGHT_HEAD };
 
     n = m->config.n_layers;
     said = mst_time_ns();
 
     for (layer = 0; layer < n; layer++) {
-        if (mst_model_layer(m, g, layer, err) != MST_OK) {
+        if (mst_model_layer(m, layer, err) != MST_OK) {
             return MST_ERROR;
         }
 
         if (mst_time_ns() - said > MST_S) {
             said = mst_time_ns();
             mst_log(log, MST_LOG_INFO, "%s: %u of %u layers loaded",
-                    mst_gguf_name(g), layer + 1, n);
+                    mst_checkpoint_name(m->checkpoint), layer + 1, n);
         }
     }
 
-    m->norm = mst_model_vector(m, g, n, "output_norm", err);
-    m->embd = mst_model_matrix(m, g, n, MST_MATRIX_STACK, embd, err);
+    m->embd = mst_model_matrix(m, 0, 0, MST_MATRIX_STACK, embd, 1, err);
     m->head = m->config.tied ? m->embd
-                             : mst_model_matrix(m, g, n, MST_MATRIX_STACK,
-                                                head, err);
+                             : mst_model_matrix(m, 0, 0, MST_MATRIX_STACK,
+                                                head, 1, err);
 
-    return m->norm && m->embd && m->head ? MST_OK : MST_ERROR;
+    return mst_model_vector(m, 0, MST_WEIGHT_NORM, &m->norm, err) == MST_OK
+           && m->embd && m->head ? MST_OK : MST_ERROR;
+}
+
+
+/* GGUF keeps the scaling of Llama 3 as divisors */
+
+static int
+mst_model_frequencies(const mst_model_t *m, double *freqs, mst_err_t *err)
+{
+    float                divisor;
+    uint32_t             i;
+    const mst_tensor_t  *t;
+
+    mst_rope_frequencies(&m->config.rope, m->config.rope_dim, freqs);
+
+    t = mst_checkpoint_tensor(m->checkpoint, MST_WEIGHT_FREQS, 0, 0);
+
+    for (i = 0; t && i < m->config.rope_dim / 2; i++) {
+        memcpy(&divisor, (const char *) t->data + i * sizeof(float),
+               sizeof(float));
+        freqs[i] /= (double) divisor;
+
+        if (!(divisor > 0 && freqs[i] <= 2 * M_PI)) {
+            return mst_err_set(err, "%s: tensor \"rope_freqs.weight\": divisor "
+                               "%u is %g", mst_checkpoint_name(m->checkpoint),
+                               i, (double) divisor);
+        }
+    }
+
+    return MST_OK;
+}
+
+
+/* the widest, or 0 where a layer sees all */
+
+static uint32_t
+mst_model_window(const mst_config_t *c)
+{
+    uint32_t  i, window;
+
+    window = 0;
+
+    for (i = 0; i < c->n_layers; i++) {
+        if (c->windows[i] == 0) {
+            return 0;
+        }
+
+        window = c->windows[i] > window ? c->windows[i] : window;
+    }
+
+    return window;
 }
 
 
@@ -134,6 +326,8 @@ static int
 mst_model_backend(mst_model_t *m, const mst_model_conf_t *conf,
     mst_err_t *err)
 {
+    double               freqs[MST_CONFIG_MAX_HEAD / 2];
+    uint32_t             i;
     const mst_config_t  *c;
     mst_backend_conf_t   bc;
 
@@ -154,6 +348,14 @@ mst_model_backend(mst_model_t *m, const mst_model_conf_t *conf,
     m->info.context = conf->context && conf->context < c->context
                       ? conf->context : c->context;
 
+    if (mst_model_frequencies(m, freqs, err) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    for (i = 0; conf->rope_bf16 && i < c->rope_dim / 2; i++) {
+        freqs[i] = (double) mst_bf16_to_f32(mst_f32_to_bf16((float) freqs[i]));
+    }
+
     memset(&bc, 0, sizeof(bc));
     bc.n_layers = c->n_layers;
     bc.dim = c->dim;
@@ -165,7 +367,13 @@ mst_model_backend(mst_model_t *m, const mst_model_conf_t *conf,
     bc.n_vocab = c->n_vocab;
     bc.context = m->info.context;
     bc.rms_eps = c->rms_eps;
-    bc.rope_base = c->rope_base;
+    bc.rope_freqs = freqs;
+    bc.rope_scale = (float) c->rope.attention;
+    bc.windows = c->windows;
+    bc.temp_beta = c->temp_beta;
+    bc.temp_length = c->temp_beta != 0 ? c->temp_length : 0;
+    bc.n_experts = c->n_experts;
+    bc.n_used = c->n_used;
     bc.threads = conf->threads;
     bc.max_rows = conf->max_rows;
     bc.max_seqs = conf->max_seqs;
@@ -189,9 +397,9 @@ mst_model_backend(mst_model_t *m, const mst_model_conf_t *conf,
 
 
 mst_model_t *
-mst_model_create(mst_gguf_t *g, const mst_model_conf_t *conf, mst_err_t *err)
+mst_model_create(mst_checkpoint_t *cp, const mst_model_conf_t *conf,
+    mst_err_t *err)
 {
-    mst_check_t           check;
     mst_model_t          *m;
     mst_backend_info_t    info;
 
@@ -202,23 +410,27 @@ mst_model_create(mst_gguf_t *g, const mst_model_conf_t *conf, mst_err_t *err)
         return NULL;
     }
 
-    if (mst_check_gguf(g, &check, err) != MST_OK
-        || mst_config_gguf(g, &m->config, err) != MST_OK
-        || mst_model_backend(m, conf, err) != MST_OK)
-    {
+    m->checkpoint = cp;
+    m->config = *mst_checkpoint_config(cp);
+
+    if (mst_model_backend(m, conf, err) != MST_OK) {
         goto failed;
     }
 
     m->layers = mst_calloc(m->config.n_layers, sizeof(mst_backend_layer_t));
     m->seqs = mst_calloc(m->max_seqs, sizeof(mst_backend_seq_t));
     m->wanted = mst_calloc(m->max_rows, sizeof(uint32_t));
+    m->experts = mst_calloc((size_t) m->config.n_layers * 2
+                            * m->config.n_experts + 1, sizeof(mst_matrix_t *));
 
-    if (m->layers == NULL || m->seqs == NULL || m->wanted == NULL) {
+    if (m->layers == NULL || m->seqs == NULL || m->wanted == NULL
+        || m->experts == NULL)
+    {
         (void) mst_err_set(err, "out of memory for a model");
         goto failed;
     }
 
-    if (mst_model_load(m, g, conf->log, err) != MST_OK) {
+    if (mst_model_load(m, conf->log, err) != MST_OK) {
         goto failed;
     }
 
@@ -227,12 +439,13 @@ mst_model_create(mst_gguf_t *g, const mst_model_conf_t *conf, mst_err_t *err)
     m->info.n_blocks = info.n_blocks;
     m->info.block_size = info.block_size;
     m->info.weight_size = info.weight_size;
-    m->gguf = g;
+    m->info.window = mst_model_window(&m->config);
 
     return m;
 
 failed:
 
+    m->checkpoint = NULL;
     mst_model_destroy(m);
 
     return NULL;
@@ -250,7 +463,8 @@ mst_model_destroy(mst_model_t *m)
         m->ops->destroy(m->backend);
     }
 
-    mst_gguf_close(m->gguf);
+    mst_checkpoint_close(m->checkpoint);
+    mst_free(m->experts);
     mst_free(m->layers);
     mst_free(m->seqs);
     mst_free(m->wanted);

@@ -8,12 +8,12 @@
 #define MST_MODEL_H
 
 #include "backend/mst_backend.h"
-#include "model/mst_config.h"
+#include "model/mst_checkpoint.h"
 #include "model/mst_forward.h"
 
 
 struct mst_model_s {
-    mst_gguf_t               *gguf;        /* owned once all went well */
+    mst_checkpoint_t         *checkpoint;  /* owned once all went well */
     mst_config_t              config;
     mst_model_info_t          info;
     uint32_t                  max_rows;
@@ -21,6 +21,7 @@ struct mst_model_s {
     const mst_backend_ops_t  *ops;
     mst_backend_t            *backend;
     mst_backend_layer_t      *layers;      /* [n_layers] */
+    const mst_matrix_t      **experts;     /* [n_layers][2][n_experts] */
     const mst_matrix_t       *embd;
     const mst_matrix_t       *head;        /* maybe embd */
     const mst_vector_t       *norm;        /* before the head */

@@ -20,7 +20,8 @@
 #include "base/mst_mem.h"
 #include "base/mst_time.h"
 #include "engine/mst_engine.h"
-#include "model/mst_config.h"
+#include "model/mst_check.h"
+#include "model/mst_checkpoint.h"
 #include "tools/mistral_bench.h"
 #include "tools/mistral_stats.h"
 #include "tools/mistral_tool.h"
@@ -376,30 +377,27 @@ mistral_case_all(mistral_cases_t *b)
 
 
 static int
-mistral_case_model(mistral_cases_t *b, mst_gguf_t *g)
+mistral_case_model(mistral_cases_t *b, mst_checkpoint_t *cp)
 {
     mst_model_t        *model;
-    mst_config_t        c;
     mst_runner_t        runner;
     mst_model_conf_t    mc;
     mst_engine_conf_t   ec;
+    const mst_config_t *c;
 
     memset(&mc, 0, sizeof(mc));
     memset(&ec, 0, sizeof(ec));
 
-    if (mst_config_gguf(g, &c, &b->err) != MST_OK) {
-        mst_gguf_close(g);
-        return MST_ERROR;
-    }
+    c = mst_checkpoint_config(cp);
 
-    if (b->context > c.context) {
+    if (b->context > c->context) {
         (void) mst_err_set(&b->err, "a case of %u tokens, the model was made "
-                           "for %u", b->context, c.context);
-        mst_gguf_close(g);
+                           "for %u", b->context, c->context);
+        mst_checkpoint_close(cp);
         return MST_ERROR;
     }
 
-    b->n_vocab = c.n_vocab;
+    b->n_vocab = c->n_vocab;
     mc.threads = (uint32_t) b->conf->threads;
     mc.kv_type = MST_KV_F32;
     mc.context = b->context;
@@ -409,13 +407,13 @@ mistral_case_model(mistral_cases_t *b, mst_gguf_t *g)
 
     /* a bound: heads padded to 16 floats, keys and values of four bytes */
 
-    mc.kv_size = b->kv_tokens * c.n_layers * c.n_kv_heads
-                 * (c.head_dim + 16ull) * 2 * 4;
+    mc.kv_size = b->kv_tokens * c->n_layers * c->n_kv_heads
+                 * (c->head_dim + 16ull) * 2 * 4;
 
-    model = mst_model_create(g, &mc, &b->err);
+    model = mst_model_create(cp, &mc, &b->err);
 
     if (model == NULL) {
-        mst_gguf_close(g);
+        mst_checkpoint_close(cp);
         return MST_ERROR;
     }
 
@@ -493,8 +491,9 @@ mistral_case_json(const mistral_cases_t *b)
 static int
 mistral_case_measure(mistral_cases_t *b)
 {
-    int          rc;
-    mst_gguf_t  *g;
+    int                rc;
+    mst_checkpoint_t  *cp;
+    mst_check_files_t  files;
 
     rc = mistral_case_list(b);
 
@@ -506,9 +505,14 @@ mistral_case_measure(mistral_cases_t *b)
         return rc;
     }
 
-    g = mst_gguf_open(b->conf->model, &b->err);
+    if (mst_check_open(b->conf->model, &files, &b->err) != MST_OK) {
+        return mistral_complain(MISTRAL_REFUSED, "bench", "%s", b->err.text);
+    }
 
-    if (g == NULL || mistral_case_model(b, g) != MST_OK) {
+    cp = mst_checkpoint_open(files.fd, files.n, b->conf->model, &b->err);
+    mst_check_close(&files);
+
+    if (cp == NULL || mistral_case_model(b, cp) != MST_OK) {
         return mistral_complain(MISTRAL_REFUSED, "bench", "%s", b->err.text);
     }
 

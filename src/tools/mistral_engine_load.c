@@ -14,8 +14,7 @@
 #include "backend/mst_cpu_pool.h"
 #include "base/mst_mem.h"
 #include "base/mst_time.h"
-#include "file/mst_gguf.h"
-#include "model/mst_check.h"
+#include "model/mst_checkpoint.h"
 #include "model/mst_forward.h"
 #include "tools/mistral_engine.h"
 
@@ -40,8 +39,8 @@ static int mistral_load_text(const mistral_engine_t *e, char **text,
 static int mistral_load_model(const mistral_engine_t *e,
     mistral_engine_load_t *l, mst_err_t *err);
 static int mistral_load_able(const mst_setup_t *setup, mst_err_t *err);
-static int mistral_load_runner(const mistral_engine_t *e, mst_gguf_t *g,
-    mistral_engine_load_t *l, mst_err_t *err);
+static int mistral_load_runner(const mistral_engine_t *e,
+    mst_checkpoint_t *cp, mistral_engine_load_t *l, mst_err_t *err);
 static void mistral_load_progress(void *data);
 static uint64_t mistral_load_kv_size(const mst_setup_t *setup);
 static uint64_t mistral_load_free(void);
@@ -201,24 +200,24 @@ static int
 mistral_load_model(const mistral_engine_t *e, mistral_engine_load_t *l,
     mst_err_t *err)
 {
-    mst_gguf_t   *g;
-    mst_check_t   check;
+    int                fds[MST_SETUP_FILES];
+    uint32_t           i;
+    mst_checkpoint_t  *cp;
 
     if (mistral_load_able(&e->setup, err) != MST_OK) {
         return MST_ERROR;
     }
 
-    g = mst_gguf_open_fd(MST_FD_FILES(e->map.n_slots), e->setup.path, err);
-    if (g == NULL) {
+    for (i = 0; i < e->setup.n_files; i++) {
+        fds[i] = MST_FD_FILES(e->map.n_slots) + (int) i;
+    }
+
+    cp = mst_checkpoint_open(fds, e->setup.n_files, e->setup.path, err);
+    if (cp == NULL) {
         return MST_ERROR;
     }
 
-    if (mst_check_gguf(g, &check, err) != MST_OK) {
-        mst_gguf_close(g);
-        return MST_ERROR;
-    }
-
-    if (mistral_load_runner(e, g, l, err) != MST_OK) {
+    if (mistral_load_runner(e, cp, l, err) != MST_OK) {
         return MST_ERROR;
     }
 
@@ -247,19 +246,19 @@ mistral_load_able(const mst_setup_t *setup, mst_err_t *err)
                            "file, dtype auto", setup->dtype);
     }
 
-    if (setup->n_files != 1) {
-        return mst_err_set(err, "%s: a model of %u files, this build reads "
-                           "models of one", setup->path, setup->n_files);
+    if (setup->n_files < 1 || setup->n_files > MST_SETUP_FILES) {
+        return mst_err_set(err, "%s: a model of %u files, 1 .. %d are read",
+                           setup->path, setup->n_files, MST_SETUP_FILES);
     }
 
     return MST_OK;
 }
 
 
-/* takes g over */
+/* takes cp over */
 
 static int
-mistral_load_runner(const mistral_engine_t *e, mst_gguf_t *g,
+mistral_load_runner(const mistral_engine_t *e, mst_checkpoint_t *cp,
     mistral_engine_load_t *l, mst_err_t *err)
 {
     mst_model_t       *model;
@@ -278,9 +277,9 @@ mistral_load_runner(const mistral_engine_t *e, mst_gguf_t *g,
     conf.progress = mistral_load_progress;
     conf.progress_data = &e->map.shm->stat;
 
-    model = mst_model_create(g, &conf, err);
+    model = mst_model_create(cp, &conf, err);
     if (model == NULL) {
-        mst_gguf_close(g);
+        mst_checkpoint_close(cp);
         return MST_ERROR;
     }
 

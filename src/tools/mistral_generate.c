@@ -14,6 +14,7 @@
 
 #include "base/mst_mem.h"
 #include "base/mst_time.h"
+#include "model/mst_check.h"
 #include "tools/mistral_generate.h"
 #include "tools/mistral_option.h"
 #include "tools/mistral_tool.h"
@@ -36,6 +37,7 @@ static const mistral_option_t  mistral_generate_options[] = {
     { "--prompt", MISTRAL_TEXT, &mistral_generate_conf.prompt, 0, 0 },
     { "--prompt-ids", MISTRAL_TEXT, &mistral_generate_conf.prompt_ids, 0, 0 },
     { "--chat", MISTRAL_FLAG, &mistral_generate_conf.chat, 0, 0 },
+    { "--rope-bf16", MISTRAL_FLAG, &mistral_generate_conf.rope_bf16, 0, 0 },
     { "--max-tokens", MISTRAL_UINT, &mistral_generate_conf.max_tokens,
       0, INT32_MAX },
     { "--temperature", MISTRAL_REAL, &mistral_generate_conf.temperature,
@@ -80,6 +82,8 @@ static const char  mistral_generate_help[] =
     "                     most what the model was made for)\n"
     "  --threads N        1 .. 64 (default: one per core that we may use)\n"
     "  --isa NAME         avx512, avx2 or c (default: the best there is)\n"
+    "  --rope-bf16        round rotary frequencies to bfloat16, to compare\n"
+    "                     with a program that casts a model as a whole\n"
     "  --json             print one object: {\"ids\": [new ids],\n"
     "                     \"logprobs\": [...], \"finish_reason\": \"stop\" or\n"
     "                     \"length\"}\n"
@@ -150,18 +154,12 @@ mistral_generate_log(void *data, mst_log_level_t level, const char *text)
 }
 
 
-/* the ids that end an answer, from the tokenizer or else the bare keys */
+/* the ids that end an answer, from the tokenizer or else as the file says */
 
 static void
 mistral_generate_stops(mistral_generate_t *g)
 {
-    size_t                       i;
-    uint64_t                     id;
     const mst_tokenizer_info_t  *info;
-
-    static const char *const  keys[] = {
-        "tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"
-    };
 
     if (mistral_generate_conf.ignore_eos) {
         return;
@@ -175,13 +173,8 @@ mistral_generate_stops(mistral_generate_t *g)
         return;
     }
 
-    for (i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
-        if (mst_gguf_uint(g->gguf, keys[i], &id, NULL) == MST_OK
-            && id < g->check.n_vocab)
-        {
-            g->stop_ids[g->n_stop++] = (uint32_t) id;
-        }
-    }
+    memcpy(g->stop_ids, g->config->stop_ids, sizeof(g->config->stop_ids));
+    g->n_stop = g->config->n_stop;
 }
 
 
@@ -192,7 +185,7 @@ mistral_generate_refuse(mistral_generate_t *g)
 {
     const char  *name;
 
-    name = mst_gguf_name(g->gguf);
+    name = mst_checkpoint_name(g->checkpoint);
 
     if (strncmp(g->err.text, name, strlen(name)) != 0) {
         (void) mst_err_prefix(&g->err, name);
@@ -209,25 +202,38 @@ mistral_generate_open(mistral_generate_t *g)
 {
     int                             rc;
     mst_buf_t                       text;
+    mst_check_files_t               files;
     const mistral_generate_conf_t  *c;
 
     c = &mistral_generate_conf;
-    g->gguf = mst_gguf_open(c->model, &g->err);
-
-    if (g->gguf == NULL
-        || mst_check_gguf(g->gguf, &g->check, &g->err) != MST_OK)
-    {
+    if (mst_check_open(c->model, &files, &g->err) != MST_OK) {
         return MISTRAL_REFUSED;
     }
 
+    g->checkpoint = mst_checkpoint_open(files.fd, files.n, c->model, &g->err);
+    mst_check_close(&files);
+
+    if (g->checkpoint == NULL) {
+        return MISTRAL_REFUSED;
+    }
+
+    g->config = mst_checkpoint_config(g->checkpoint);
+    g->gguf = mst_checkpoint_container(g->checkpoint);
+
     /* ids need no tokenizer, so a missing or strange one is no error */
 
-    g->tokenizer = mst_tokenizer_create_gguf(g->gguf, c->prompt_ids ? NULL
-                                                                    : &g->err);
+    if (g->gguf) {
+        g->tokenizer = mst_tokenizer_create_gguf(g->gguf, c->prompt_ids
+                                                          ? NULL : &g->err);
+    } else if (c->prompt_ids == NULL) {
+        (void) mst_err_set(&g->err, "%s: the tokenizer of a directory is not "
+                           "read yet, use --prompt-ids", c->model);
+    }
+
     mistral_generate_stops(g);
 
     if (c->prompt_ids) {
-        rc = mistral_prompt_ids(c->prompt_ids, g->check.n_vocab, &g->prompt,
+        rc = mistral_prompt_ids(c->prompt_ids, g->config->n_vocab, &g->prompt,
                                 &g->err);
         return rc == MST_OK ? MISTRAL_OK : MISTRAL_FAILED;
     }
@@ -269,10 +275,10 @@ mistral_generate_context(mistral_generate_t *g)
         return 0;
     }
 
-    if (c->context > g->check.context) {
+    if (c->context > g->config->context) {
         (void) mst_err_set(&g->err, "--context %llu is over the %u tokens "
                            "that the model was made for",
-                           (unsigned long long) c->context, g->check.context);
+                           (unsigned long long) c->context, g->config->context);
         return 0;
     }
 
@@ -280,7 +286,7 @@ mistral_generate_context(mistral_generate_t *g)
 
     if (n == 0) {
         n = g->prompt.n + (c->max_tokens ? c->max_tokens : 1);
-        n = n < g->check.context ? n : g->check.context;
+        n = n < g->config->context ? n : g->config->context;
     }
 
     if (g->prompt.n >= n) {
@@ -347,6 +353,7 @@ mistral_generate_load(mistral_generate_t *g, const mst_log_t *log)
     mc.max_rows = MISTRAL_GENERATE_CHUNK;
     mc.max_seqs = 1;
     mc.isa = c->isa;
+    mc.rope_bf16 = c->rope_bf16;
     mc.log = log;
 
     if (mc.context == 0) {
@@ -354,15 +361,16 @@ mistral_generate_load(mistral_generate_t *g, const mst_log_t *log)
     }
 
     mistral_report_progress(g, "loading %llu MiB",
-                            (unsigned long long) g->check.weights >> 20);
-    g->model = mst_model_create(g->gguf, &mc, &g->err);
+                            (unsigned long long)
+                            mst_checkpoint_weights(g->checkpoint) >> 20);
+    g->model = mst_model_create(g->checkpoint, &mc, &g->err);
     mistral_report_progress(g, NULL);
 
     if (g->model == NULL) {
         return MISTRAL_REFUSED;
     }
 
-    g->gguf = NULL;
+    g->checkpoint = NULL;
 
     if (mst_runner_model(&runner, g->model, &g->err) != MST_OK) {
         mst_model_destroy(g->model);
@@ -435,7 +443,7 @@ mistral_generate_follow(mistral_generate_t *g, uint64_t first, uint64_t start)
         && strcmp(mistral_generate_conf.logits, "last") == 0
         && (g->n_tokens || g->finish == MST_FINISH_LENGTH))
     {
-        size = g->check.n_vocab * sizeof(float);
+        size = g->config->n_vocab * sizeof(float);
         g->last = mst_alloc(size);
 
         if (g->last == NULL) {
@@ -525,7 +533,7 @@ mistral_generate_close(mistral_generate_t *g)
 {
     mst_engine_destroy(g->engine);
     mst_tokenizer_destroy(g->tokenizer);
-    mst_gguf_close(g->gguf);
+    mst_checkpoint_close(g->checkpoint);
     mst_buf_fini(&g->tokens);
     mst_buf_fini(&g->text);
     mst_free(g->prompt.ids);

@@ -9,7 +9,6 @@
 
 #include "base/mst_buf.h"
 #include "engine/mst_engine.h"
-#include "model/mst_check.h"
 #include "model/mst_forward.h"
 #include "text/mst_detok.h"
 #include "tools/mistral_prompt.h"
@@ -24,6 +23,7 @@ typedef struct {
     const char  *isa;
     const char  *logits;
     int          chat;
+    int          rope_bf16;
     int          json;
     int          ignore_eos;
     int          help;
@@ -45,8 +45,9 @@ typedef struct {
 
 
 typedef struct {
-    mst_gguf_t       *gguf;        /* the model's after it was loaded */
-    mst_check_t       check;
+    mst_checkpoint_t *checkpoint;  /* the model's after it was loaded */
+    const mst_config_t *config;    /* its */
+    const mst_gguf_t *gguf;        /* its container; NULL: safetensors */
     mst_tokenizer_t  *tokenizer;   /* NULL: ids in, ids out */
     mistral_ids_t     prompt;
     uint32_t          stop_ids[MST_MAX_STOP_IDS];

@@ -1,6 +1,6 @@
 
 /*
- * mistral inspect FILE: what a model holds, what memory it needs, and every
+ * mistral inspect FILE|DIR: what a model holds, what memory it needs, and every
  * reason why it would not run.  Reads no weights.
  */
 
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "backend/mst_cpu_mem.h"
+#include "file/mst_safetensors.h"
 #include "tools/mistral_inspect.h"
 #include "tools/mistral_option.h"
 #include "tools/mistral_tool.h"
@@ -39,10 +40,11 @@ static const mistral_option_t  mistral_inspect_options[] = {
 
 
 static const char  mistral_inspect_help[] =
-    "usage: mistral inspect FILE [OPTION...]\n"
+    "usage: mistral inspect FILE|DIR [OPTION...]\n"
     "\n"
-    "Shows what a GGUF file holds: architecture, shapes, types of the\n"
-    "weights, tokenizer, chat template, and the memory that it needs.\n"
+    "Shows what a GGUF file or a directory of safetensors holds:\n"
+    "architecture, shapes, types of the weights, tokenizer, chat template,\n"
+    "and the memory that it needs.\n"
     "\n"
     "  --context N  tokens of one sequence (default: what the model was made\n"
     "               for)\n"
@@ -198,6 +200,7 @@ mistral_inspect_words(mistral_inspect_t *m)
 static void
 mistral_inspect_memory(mistral_inspect_t *m)
 {
+    double                    freqs[MST_CONFIG_MAX_HEAD / 2];
     uint64_t                  tokens;
     mst_err_t                 err;
     mst_backend_t            *b;
@@ -208,6 +211,7 @@ mistral_inspect_memory(mistral_inspect_t *m)
     c = &m->config;
     err.text[0] = '\0';
     memset(&bc, 0, sizeof(bc));
+    mst_rope_frequencies(&c->rope, c->rope_dim, freqs);
 
     bc.n_layers = c->n_layers;
     bc.dim = c->dim;
@@ -219,7 +223,9 @@ mistral_inspect_memory(mistral_inspect_t *m)
     bc.n_vocab = c->n_vocab;
     bc.context = (uint32_t) m->context;
     bc.rms_eps = c->rms_eps;
-    bc.rope_base = c->rope_base;
+    bc.rope_freqs = freqs;
+    bc.n_experts = c->n_experts;
+    bc.n_used = c->n_used;
     bc.threads = 1;
     bc.max_seqs = (uint32_t) m->batch;
     bc.max_rows = bc.max_seqs > MISTRAL_INSPECT_ROWS ? bc.max_seqs
@@ -244,22 +250,11 @@ mistral_inspect_memory(mistral_inspect_t *m)
 }
 
 
+/* shape and memory, where they are known */
+
 static void
 mistral_inspect_model(mistral_inspect_t *m)
 {
-    mst_err_t    err;
-    mst_check_t  check;
-
-    err.text[0] = '\0';
-
-    if (mst_check_gguf(m->gguf, &check, &err) != MST_OK) {
-        *mistral_inspect_reason(m) = err;
-    }
-
-    /* a file with one strange tensor has a shape all the same */
-
-    m->has_config = (mst_config_gguf(m->gguf, &m->config, NULL) == MST_OK);
-
     if (!m->has_config) {
         return;
     }
@@ -288,25 +283,102 @@ mistral_inspect_model(mistral_inspect_t *m)
 
 
 static void
-mistral_inspect_look(mistral_inspect_t *m)
+mistral_inspect_gguf(mistral_inspect_t *m, const mst_check_files_t *files)
 {
-    mst_err_t  err;
+    mst_err_t    err;
+    mst_check_t  check;
 
     err.text[0] = '\0';
-    m->ram = mst_cpu_mem_limit();
-    m->gguf = mst_gguf_open(m->path, &err);
+    m->gguf = mst_gguf_open_fd(files->fd[0], m->path, &err);
 
     if (m->gguf == NULL) {
         *mistral_inspect_reason(m) = err;
         return;
     }
 
+    m->size = mst_gguf_size(m->gguf);
+
     mistral_inspect_string(m, "general.architecture", m->arch,
                            sizeof(m->arch));
     mistral_inspect_string(m, "general.name", m->name, sizeof(m->name));
     mistral_inspect_tensors(m);
+
+    if (mst_check_gguf(m->gguf, &check, &err) != MST_OK) {
+        *mistral_inspect_reason(m) = err;
+    }
+
+    /* a file with one strange tensor has a shape all the same */
+
+    m->has_config = (mst_config_gguf(m->gguf, &m->config, NULL) == MST_OK);
+
     mistral_inspect_model(m);
     mistral_inspect_words(m);
+}
+
+
+/* shards that can be read are counted, though the whole may be refused */
+
+static void
+mistral_inspect_shards(mistral_inspect_t *m, const mst_check_files_t *files)
+{
+    size_t              k;
+    uint32_t            i;
+    mst_err_t           err;
+    mst_checkpoint_t   *cp;
+    mst_safetensors_t  *s;
+
+    m->n_shards = files->n - 1;
+    (void) snprintf(m->vocabulary, sizeof(m->vocabulary), "not read yet");
+
+    for (i = 1; i < files->n; i++) {
+        s = mst_safetensors_open_fd(files->fd[i], m->path, NULL);
+
+        for (k = 0; s && k < mst_safetensors_n_tensors(s); k++) {
+            mistral_inspect_tensor(m, mst_safetensors_tensor_at(s, k));
+        }
+
+        m->size += s ? mst_safetensors_size(s) : 0;
+        mst_safetensors_close(s);
+    }
+
+    err.text[0] = '\0';
+    cp = mst_checkpoint_open(files->fd, files->n, m->path, &err);
+
+    if (cp == NULL) {
+        *mistral_inspect_reason(m) = err;
+        return;
+    }
+
+    m->config = *mst_checkpoint_config(cp);
+    m->has_config = 1;
+    (void) snprintf(m->arch, sizeof(m->arch), "%s", m->config.arch);
+    mst_checkpoint_close(cp);
+
+    mistral_inspect_model(m);
+}
+
+
+static void
+mistral_inspect_look(mistral_inspect_t *m)
+{
+    mst_err_t          err;
+    mst_check_files_t  files;
+
+    err.text[0] = '\0';
+    m->ram = mst_cpu_mem_limit();
+
+    if (mst_check_open(m->path, &files, &err) != MST_OK) {
+        *mistral_inspect_reason(m) = err;
+        return;
+    }
+
+    if (files.n == 1) {
+        mistral_inspect_gguf(m, &files);
+    } else {
+        mistral_inspect_shards(m, &files);
+    }
+
+    mst_check_close(&files);
 }
 
 

@@ -13,7 +13,7 @@
 #include "base/mst_err.h"
 #include "file/mst_gguf.h"
 #include "model/mst_check.h"
-#include "model/mst_config.h"
+#include "model/mst_checkpoint.h"
 #include "text/mst_template.h"
 #include "text/mst_tokenizer.h"
 
@@ -35,6 +35,9 @@ typedef struct {
     uint64_t                 batch;
 
     mst_gguf_t              *gguf;         /* NULL: no readable GGUF file */
+    uint64_t                 size;         /* bytes of its file or shards; 0:
+                                              nothing could be read */
+    uint32_t                 n_shards;     /* of a directory */
     char                     arch[64];     /* of the file, printable */
     char                     name[128];
     mistral_inspect_type_t   types[MISTRAL_INSPECT_TYPES];

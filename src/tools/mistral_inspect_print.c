@@ -10,6 +10,43 @@
 #include "tools/mistral_inspect.h"
 
 
+static const char *const  mistral_inspect_ropes[] = {
+    "default", "linear", "dynamic", "llama3", "yarn"
+};
+
+
+/* of the first layer that has one; 0: no layer has */
+
+static uint32_t
+mistral_inspect_window(const mst_config_t *c)
+{
+    uint32_t  i;
+
+    for (i = 0; i < c->n_layers; i++) {
+        if (c->windows[i]) {
+            return c->windows[i];
+        }
+    }
+
+    return 0;
+}
+
+
+static uint32_t
+mistral_inspect_windowed(const mst_config_t *c)
+{
+    uint32_t  i, n;
+
+    n = 0;
+
+    for (i = 0; i < c->n_layers; i++) {
+        n += c->windows[i] != 0;
+    }
+
+    return n;
+}
+
+
 static double
 mistral_inspect_mib(uint64_t bytes)
 {
@@ -28,7 +65,23 @@ mistral_inspect_text_shape(const mst_config_t *c)
                   "rotation:      base %g, %u of %u\n", c->n_layers, c->dim,
                   c->ff_dim, c->n_heads, c->head_dim, c->n_kv_heads,
                   c->n_vocab, c->tied ? ", input and output are one" : "",
-                  c->context, c->rope_base, c->rope_dim, c->head_dim);
+                  c->context, c->rope.base, c->rope_dim, c->head_dim);
+
+    if (c->rope.kind != MST_ROPE_PLAIN) {
+        (void) printf("rope scaling:  %s, factor %g\n",
+                      mistral_inspect_ropes[c->rope.kind], c->rope.factor);
+    }
+
+    if (c->n_experts) {
+        (void) printf("experts:       %u, %u for a token\n", c->n_experts,
+                      c->n_used);
+    }
+
+    if (mistral_inspect_window(c)) {
+        (void) printf("window:        %u tokens in %u of %u layers\n",
+                      mistral_inspect_window(c), mistral_inspect_windowed(c),
+                      c->n_layers);
+    }
 }
 
 
@@ -83,7 +136,7 @@ mistral_inspect_text(const mistral_inspect_t *m)
     size_t                         i;
     const mistral_inspect_type_t  *t;
 
-    if (m->gguf == NULL) {
+    if (m->size == 0) {
         return MST_OK;                         /* the reason says it all */
     }
 
@@ -91,7 +144,7 @@ mistral_inspect_text(const mistral_inspect_t *m)
                   "architecture:  %s\n"
                   "name:          %s\n"
                   "parameters:    %llu in %llu tensors\n", m->path,
-                  mistral_inspect_mib(mst_gguf_size(m->gguf)), m->arch,
+                  mistral_inspect_mib(m->size), m->arch,
                   m->name, (unsigned long long) m->parameters,
                   (unsigned long long) m->tensors);
 
@@ -151,7 +204,8 @@ mistral_inspect_json_types(const mistral_inspect_t *m)
 static json_t *
 mistral_inspect_json_shape(const mst_config_t *c)
 {
-    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:b}",
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:b, s:s,"
+                     " s:f, s:i, s:i, s:i, s:i}",
                      "layers", (int) c->n_layers,
                      "dim", (int) c->dim,
                      "ff_dim", (int) c->ff_dim,
@@ -160,8 +214,14 @@ mistral_inspect_json_shape(const mst_config_t *c)
                      "head_dim", (int) c->head_dim,
                      "rope_dim", (int) c->rope_dim,
                      "vocabulary", (int) c->n_vocab,
-                     "rope_base", c->rope_base,
-                     "tied", c->tied);
+                     "rope_base", c->rope.base,
+                     "tied", c->tied,
+                     "rope_kind", mistral_inspect_ropes[c->rope.kind],
+                     "rope_factor", c->rope.factor,
+                     "experts", (int) c->n_experts,
+                     "experts_per_token", (int) c->n_used,
+                     "window", (int) mistral_inspect_window(c),
+                     "windowed_layers", (int) mistral_inspect_windowed(c));
 }
 
 
@@ -230,10 +290,10 @@ mistral_inspect_json(const mistral_inspect_t *m)
 
     (void) json_object_set_new(o, "file", json_string(m->path));
 
-    if (m->gguf) {
+    if (m->size) {
         (void) json_object_update_new(o,
             json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:o, s:o}",
-                      "size", (json_int_t) mst_gguf_size(m->gguf),
+                      "size", (json_int_t) m->size,
                       "architecture", m->arch,
                       "name", m->name,
                       "tensors", (json_int_t) m->tensors,

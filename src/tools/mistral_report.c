@@ -183,7 +183,7 @@ mistral_report_json(mistral_generate_t *g)
 
     if (g->last) {
         (void) printf(",\"logits\":[");
-        mistral_report_row(g->last, g->check.n_vocab, "");
+        mistral_report_row(g->last, g->config->n_vocab, "");
         (void) printf("]");
 
     } else if (mistral_generate_conf.logits) {
@@ -238,6 +238,6 @@ mistral_report_speed(const mistral_generate_t *g)
                        "the context of %llu tokens\n",
                        mistral_generate_conf.context
                        ? (unsigned long long) mistral_generate_conf.context
-                       : (unsigned long long) g->check.context);
+                       : (unsigned long long) g->config->context);
     }
 }

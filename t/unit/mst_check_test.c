@@ -56,7 +56,9 @@ static const case_t  cases[] = {
       "tensor \"blk.0.attn_norm.weight\" has type F16 (1), F32 is needed" },
 
     { "blk.0.attn_q.bias", MST_TYPE_F32, 96, 0,
-      "tensor \"blk.0.attn_q.bias\" is no part of a llama model of 2 layers "
+      "tensor \"blk.0.attn_k.bias\" is missing" },
+    { "blk.1.attn_q.bias", MST_TYPE_F32, 96, 0,
+      "tensor \"blk.1.attn_q.bias\" is no part of a llama model of 2 layers "
       "that is supported" },
     { "blk.2.attn_norm.weight", MST_TYPE_F32, 64, 0,
       "tensor \"blk.2.attn_norm.weight\" is no part of a llama model of 2 "

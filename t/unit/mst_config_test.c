@@ -223,6 +223,28 @@ experts(build_t *b)
 
 
 static void
+experts_2(build_t *b)
+{
+    build_u32(b, "llama.expert_count", 8);
+    build_u32(b, "llama.expert_used_count", 2);
+}
+
+
+static void
+rope_strange(build_t *b)
+{
+    build_string(b, "llama.rope.scaling.type", "longrope");
+}
+
+
+static void
+rope_small(build_t *b)
+{
+    build_f32(b, "llama.rope.scale_linear", 0.5f);
+}
+
+
+static void
 experts_0(build_t *b)
 {
     build_u32(b, "llama.expert_count", 0);
@@ -310,8 +332,7 @@ static const case_t  cases[] = {
     { NULL, vocab_same, NULL },
 
     { "general.architecture", NULL, "general.architecture is missing" },
-    { "general.architecture", mistral3, "architecture \"mistral3\" is not "
-      "supported yet, \"llama\" is" },
+    { "general.architecture", mistral3, "mistral3.block_count is missing" },
     { "llama.block_count", NULL, "llama.block_count is missing" },
     { "llama.embedding_length", NULL, "llama.embedding_length is missing" },
     { "llama.feed_forward_length", NULL,
@@ -333,27 +354,26 @@ static const case_t  cases[] = {
     { "llama.block_count", layers_text,
       "llama.block_count has type STRING, an integer is needed" },
     { "llama.attention.head_count", heads_split,
-      "llama.attention.head_count 7 is no multiple of head_count_kv 2" },
+      "7 heads of queries are no multiple of 2 heads of keys" },
     { "llama.attention.head_count_kv", heads_uneven,
-      "llama.attention.head_count 6 is no multiple of head_count_kv 4" },
+      "6 heads of queries are no multiple of 4 heads of keys" },
     { "llama.attention.head_count_kv", heads_per_layer,
       "llama.attention.head_count_kv has type ARRAY, an integer is needed" },
-    { NULL, key_length_odd, "llama.rope.dimension_count 15 and heads of 15 "
-      "must be even, the first not the larger" },
+    { NULL, key_length_odd, "rotation of 15 and heads of 15 must be even, "
+      "the first not the larger" },
     { NULL, value_length, "llama.attention.value_length 32 other than the "
       "keys' 16 is not supported yet" },
-    { NULL, rope_odd, "llama.rope.dimension_count 7 and heads of 16 must be "
-      "even, the first not the larger" },
-    { NULL, rope_wide, "llama.rope.dimension_count 32 and heads of 16 must "
-      "be even, the first not the larger" },
-    { NULL, rope_linear_2, "llama.rope.scaling.factor is 2: rope scaling is "
-      "not supported yet" },
-    { NULL, rope_yarn, "llama.rope.scaling.type is \"yarn\": rope scaling is "
-      "not supported yet" },
-    { NULL, rope_old, "llama.rope.scale_linear is 4: rope scaling is not "
-      "supported yet" },
-    { NULL, rope_freqs, "tensor \"rope_freqs.weight\": rope scaling of Llama "
-      "3 is not supported yet" },
+    { NULL, rope_odd, "rotation of 7 and heads of 16 must be even, the first "
+      "not the larger" },
+    { NULL, rope_wide, "rotation of 32 and heads of 16 must be even, the first "
+      "not the larger" },
+    { NULL, rope_linear_2, NULL },
+    { NULL, rope_yarn, NULL },
+    { NULL, rope_old, NULL },
+    { NULL, rope_freqs, NULL },
+    { NULL, rope_strange, "llama.rope.scaling.type is \"longrope\": such rope "
+      "scaling is not supported yet, linear and yarn are" },
+    { NULL, rope_small, "rope factor is 0.5, limits are 1 and 1024" },
     { "llama.rope.freq_base", rope_base_nan,
       "llama.rope.freq_base is nan, limits are 1 and 1e+12" },
     { "llama.rope.freq_base", rope_base_int,
@@ -361,14 +381,13 @@ static const case_t  cases[] = {
     { "llama.attention.layer_norm_rms_epsilon", eps_0,
       "llama.attention.layer_norm_rms_epsilon is 0, limits are 1e-12 and "
       "0.1" },
-    { NULL, experts, "llama.expert_count is 8: mixture of experts is not "
-      "supported yet" },
-    { NULL, window, "llama.attention.sliding_window is 1024: a window below "
-      "the context of 4096 is not supported yet" },
+    { NULL, experts, "0 of 8 experts are no mixture" },
+    { NULL, experts_2, NULL },
+    { NULL, window, NULL },
     { NULL, not_causal, "llama.attention.causal is false: such a model does "
       "not generate text" },
-    { NULL, temperature, "llama.attention.temperature_scale is 0.1: "
-      "attention temperature is not supported yet" },
+    { NULL, temperature, "scaling of attention's temperature by 0.1 from 0 "
+      "tokens on is not supported" },
     { NULL, vocab_other, "llama.vocab_size is 99, limits are 100 and 100" },
     { NULL, vocab_tokens, "tokenizer.ggml.tokens has 101 entries, "
       "token_embd.weight has 100 rows" },
@@ -460,7 +479,7 @@ test_values(void **state)
     assert_int_equal(c.n_vocab, 100);
     assert_int_equal(c.context, 4096);
     assert_true(c.rms_eps == 1e-5f);
-    assert_true(c.rope_base == 10000);
+    assert_true(c.rope.base == 10000);
     assert_int_equal(c.tied, 1);
 
     /* heads of their own width, an output of its own */
@@ -476,6 +495,51 @@ test_values(void **state)
     assert_int_equal(c.head_dim, 64);
     assert_int_equal(c.rope_dim, 8);
     assert_int_equal(c.tied, 0);
+}
+
+
+/* what changes the numbers arrives */
+
+static void
+test_extras(void **state)
+{
+    build_t       b;
+    mst_config_t  c;
+
+    (void) state;
+
+    build_init(&b);
+    base(&b, NULL);
+    window(&b);
+    experts_2(&b);
+    temperature(&b);
+    rope_yarn(&b);
+    build_f32(&b, "llama.rope.scaling.factor", 4);
+    build_u32(&b, "llama.rope.scaling.original_context_length", 1024);
+    build_f32(&b, "llama.rope.scaling.yarn_beta_fast", 16);
+    load(&b, &c);
+
+    assert_int_equal(c.windows[0], 1024);
+    assert_int_equal(c.windows[1], 1024);
+    assert_int_equal(c.n_experts, 8);
+    assert_int_equal(c.n_used, 2);
+    assert_int_equal(c.temp_length, 1024);
+    assert_int_equal(c.rope.kind, MST_ROPE_YARN);
+    assert_true(c.rope.factor == 4);
+    assert_true(c.rope.original == 1024);
+    assert_true(c.rope.beta_fast == 16);
+    assert_true(c.rope.beta_slow == 1);
+    assert_true(c.rope.attention == mst_rope_mscale(4, 1));
+
+    build_init(&b);
+    base(&b, NULL);
+    rope_old(&b);
+    window_wide(&b);
+    load(&b, &c);
+
+    assert_int_equal(c.rope.kind, MST_ROPE_LINEAR);
+    assert_true(c.rope.factor == 4);
+    assert_int_equal(c.windows[0], 0);
 }
 
 
@@ -504,7 +568,7 @@ test_model(void **state)
     assert_int_equal(c.n_vocab, 49152);
     assert_int_equal(c.context, 8192);
     assert_true(c.rms_eps == 1e-5f);
-    assert_true(c.rope_base == 100000);
+    assert_true(c.rope.base == 100000);
     assert_int_equal(c.tied, 1);
 
     mst_gguf_close(g);
@@ -517,6 +581,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_cases),
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_extras),
         cmocka_unit_test(test_model)
     };
 

@@ -13,6 +13,7 @@
 
 #include "model/mst_forward.h"
 #include "mst_tiny.h"
+#include "mst_model_gguf.h"
 
 #define TEST_TOKENS  420
 
@@ -92,7 +93,7 @@ long_test(void **state)
 
             g = mst_gguf_open_memory(b.data, b.len, "tiny", &err);
             assert_non_null(g);
-            m = mst_model_create(g, &conf, &err);
+            m = model_of_gguf(g, &conf, &err);
             assert_non_null(m);
             check(m, want, ids, blocks, TEST_TOKENS);
             check(m, want, ids, blocks, 37);

@@ -423,6 +423,8 @@ kernels_rope_test(void **state)
 typedef struct {
     uint32_t   dim, stride, n, blocks;
     uint32_t   limit[16];
+    int        window;         /* 1: of the first block they see only ... */
+    uint32_t   first[16];      /* ... from here on */
     float     *k, *v, *q;
 } kernels_attn_t;
 
@@ -448,6 +450,7 @@ kernels_attn_run(const mst_cpu_isa_t *isa, const kernels_attn_t *a, float *y)
         x.q = a->q;
         x.state = state;
         x.limit = b + 1 == a->blocks ? a->limit : full;
+        x.first = a->window && b == 0 ? a->first : NULL;
         x.n = a->n;
         x.head_dim = a->dim;
         x.stride = a->stride;
@@ -474,7 +477,9 @@ kernels_attn_want(const kernels_attn_t *a, uint32_t query, double *y)
     for (b = 0; b < a->blocks; b++) {
         seen = b + 1 == a->blocks ? a->limit[query] : 32;
 
-        for (t = 0; t < seen; t++) {
+        t = a->window && b == 0 ? a->first[query] : 0;
+
+        for ( /* void */ ; t < seen; t++) {
             for (p = 0, d = 0; d < a->dim; d++) {
                 p += (double) a->q[query * a->dim + d]
                      * (double) a->k[(b * a->dim + d) * 32 + t];
@@ -568,6 +573,13 @@ kernels_attn_test(void **state)
 
             for (k = 1; k < n; k++) {
                 a.limit[k] = a.limit[k - 1] + kernels_random() % 2;
+            }
+
+            a.window = n % 2;
+
+            for (k = 0; k < n; k++) {
+                a.first[k] = kernels_random() % (a.blocks == 1 ? a.limit[k]
+                                                               : 32);
             }
 
             kernels_attn_check(&a);

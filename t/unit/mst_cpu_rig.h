@@ -38,13 +38,21 @@ rig_float(void)
 }
 
 
+/* base 10000 */
+
+static const double  rig_freqs[] = {
+    1, 0.31622776601683794, 0.1, 0.031622776601683791, 0.01,
+    0.0031622776601683794, 0.001, 0.00031622776601683794
+};
+
+
 static inline mst_backend_conf_t
 rig_conf(uint32_t threads)
 {
     mst_backend_conf_t  c = {
         .n_layers = 1, .dim = 64, .ff_dim = 96, .n_heads = 4, .n_kv_heads = 2,
         .head_dim = 16, .rope_dim = 16, .n_vocab = 100, .context = 1024,
-        .rms_eps = 1e-5f, .rope_base = 10000, .threads = threads,
+        .rms_eps = 1e-5f, .rope_freqs = rig_freqs, .threads = threads,
         .max_rows = 64, .max_seqs = 8, .kv_size = 1 << 20, .isa = "c"
     };
 

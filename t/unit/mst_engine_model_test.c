@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "mst_engine_host.h"
+#include "mst_model_gguf.h"
 
 
 #define TEST_MODEL   "build/models/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -116,7 +117,7 @@ open_host(host_t *h, uint32_t max_batch, uint32_t chunk, uint32_t n_blocks)
     g = mst_gguf_open(TEST_MODEL, &err);
     assert_string_equal(err.text, "");
 
-    m = mst_model_create(g, &conf, &err);
+    m = model_of_gguf(g, &conf, &err);
     assert_string_equal(err.text, "");
 
     assert_int_equal(mst_runner_model(&r, m, &err), MST_OK);

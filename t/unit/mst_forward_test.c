@@ -15,6 +15,7 @@
 
 #include "model/mst_forward.h"
 #include "mst_tiny.h"
+#include "mst_model_gguf.h"
 
 #define TEST_MODEL   "build/models/SmolLM2-135M-Instruct.Q4_1.gguf"
 #define TEST_GOLDEN  "t/data/golden/smollm2_greedy.jsonl"
@@ -94,7 +95,7 @@ open_bytes(const mst_buf_t *b, const char *isa, uint32_t threads)
 
     g = mst_gguf_open_memory(b->data, b->len, "tiny", &err);
     assert_string_equal(err.text, "");
-    m = mst_model_create(g, &conf, &err);
+    m = model_of_gguf(g, &conf, &err);
 
     if (m == NULL) {
         mst_gguf_close(g);
@@ -131,7 +132,7 @@ static mst_batch_seq_t
 seq_of(test_t *t, uint32_t s, const uint32_t *ids, uint32_t n,
     uint32_t position, mst_logits_t logits)
 {
-    mst_batch_seq_t  q = { ids, n, position, t->blocks[s], logits };
+    mst_batch_seq_t  q = { ids, n, position, t->blocks[s], logits, 0 };
 
     return q;
 }
@@ -434,7 +435,7 @@ refused_test(void **state)
         seq_of(&t, 0, ids, 1, 256, MST_LOGITS_LAST),
         seq_of(&t, 0, ids, 2, UINT32_MAX, MST_LOGITS_LAST),
         seq_of(&t, 0, (uint32_t[]) { 50 }, 1, 0, MST_LOGITS_LAST),
-        { ids, 1, 0, wrong, MST_LOGITS_LAST }
+        { ids, 1, 0, wrong, MST_LOGITS_LAST, 0 }
     };
 
     static const char *const  says[] = {
@@ -612,7 +613,7 @@ open_real(const char *isa, uint32_t threads)
     }
 
     assert_non_null(g);
-    m = mst_model_create(g, &conf, &err);
+    m = model_of_gguf(g, &conf, &err);
 
     if (m == NULL) {
         print_message("%s\n", err.text);

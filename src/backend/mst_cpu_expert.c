@@ -1,0 +1,357 @@
+
+/*
+ * A mixture of experts on the CPU: norm and router for each row, then every
+ * expert's matrices for the rows that chose it, then the weighed sum.
+ *
+ * Rows are only known once the router has run, so that the commands read
+ * their lists when they run.  A row's sum goes over its experts from the
+ * likeliest on, and an expert's outputs for a row do not depend on the rows
+ * beside it: the bits are a function of the row alone.
+ */
+
+#include <math.h>
+#include <string.h>
+
+#include "backend/mst_cpu.h"
+
+
+/* the same slice of a larger input, rows "at" .. at + n - 1 */
+
+static void
+mst_cpu_expert_slice(const mst_cpu_input_t *all, uint32_t at, uint32_t n,
+    mst_cpu_input_t *in)
+{
+    size_t  blocks;
+
+    blocks = (size_t) at * (all->width / MST_CPU_BLOCK);
+
+    in->width = all->width;
+    in->rows = n;
+    in->q = all->q + blocks * MST_CPU_DIGITS;
+    in->s = all->s + blocks;
+    in->f = all->f + (size_t) at * all->width;
+}
+
+
+/* logits of the router and the choice; ties go to the lower number */
+
+static void
+mst_cpu_expert_choose(mst_backend_t *b, const mst_backend_layer_t *w,
+    uint32_t row)
+{
+    float              *weight;
+    double              logits[64], sum;
+    uint32_t            e, i, k, *expert;
+    const float        *r, *x;
+    mst_cpu_experts_t  *ex;
+
+    ex = &b->experts;
+    x = ex->x + (size_t) row * mst_cpu_lanes(b->conf.dim);
+    weight = ex->weight + (size_t) row * b->conf.n_used;
+    expert = ex->expert + (size_t) row * b->conf.n_used;
+
+    for (e = 0; e < b->conf.n_experts; e++) {
+        r = w->router->f + (size_t) e * b->conf.dim;
+        logits[e] = 0;
+
+        for (i = 0; i < b->conf.dim; i++) {
+            logits[e] += (double) x[i] * (double) r[i];
+        }
+    }
+
+    sum = 0;
+
+    for (k = 0; k < b->conf.n_used; k++) {
+        expert[k] = UINT32_MAX;
+
+        for (e = 0; e < b->conf.n_experts; e++) {
+
+            for (i = 0; i < k && expert[i] != e; i++) { /* void */ }
+
+            /* also of numbers that are none, one is chosen */
+
+            if (i == k && (expert[k] == UINT32_MAX
+                           || logits[e] > logits[expert[k]]))
+            {
+                expert[k] = e;
+            }
+        }
+
+        weight[k] = (float) exp(logits[expert[k]] - logits[expert[0]]);
+        sum += (double) weight[k];
+    }
+
+    for (k = 0; k < b->conf.n_used; k++) {
+        weight[k] = (float) ((double) weight[k] / sum);
+    }
+}
+
+
+static void
+mst_cpu_expert_route(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
+{
+    uint32_t            row;
+    mst_cpu_experts_t  *ex;
+
+    (void) thread;
+
+    ex = &b->experts;
+
+    while (mst_cpu_take(cmd, b->step.n_rows, 1, &row)) {
+        b->isa->norm(b->x + (size_t) row * mst_cpu_lanes(b->conf.dim),
+                     cmd->weights->ffn_norm->f, b->conf.dim, b->conf.rms_eps,
+                     ex->x + (size_t) row * mst_cpu_lanes(b->conf.dim));
+        mst_cpu_expert_choose(b, cmd->weights, row);
+    }
+}
+
+
+/* pairs in the order of experts, then of rows */
+
+static void
+mst_cpu_expert_plan(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
+{
+    uint32_t            at, e, i, n;
+    mst_cpu_experts_t  *ex;
+
+    (void) cmd;
+
+    if (thread != 0) {
+        return;
+    }
+
+    ex = &b->experts;
+    n = b->step.n_rows * b->conf.n_used;
+    at = 0;
+
+    for (e = 0; e < b->conf.n_experts; e++) {
+        ex->first[e] = at;
+
+        for (i = 0; i < n; i++) {
+            if (ex->expert[i] == e) {
+                ex->pair[i] = at;
+                ex->row[at++] = i / b->conf.n_used;
+            }
+        }
+
+        mst_cpu_expert_slice(&ex->in, ex->first[e], at - ex->first[e],
+                             &ex->up[e]);
+        mst_cpu_expert_slice(&ex->in_down, ex->first[e], at - ex->first[e],
+                             &ex->down[e]);
+    }
+
+    ex->first[e] = at;
+}
+
+
+static void
+mst_cpu_expert_gather(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
+{
+    uint32_t            e, pair;
+    mst_cpu_experts_t  *ex;
+
+    (void) thread;
+
+    ex = &b->experts;
+    e = 0;
+
+    while (mst_cpu_take(cmd, b->step.n_rows * b->conf.n_used, 1, &pair)) {
+
+        while (pair >= ex->first[e + 1]) {
+            e++;
+        }
+
+        mst_cpu_input_write(b, &ex->up[e], cmd->weights->experts_up[e]->forms,
+                            pair - ex->first[e], 0,
+                            ex->x + (size_t) ex->row[pair]
+                                    * mst_cpu_lanes(b->conf.dim),
+                            b->conf.dim);
+    }
+}
+
+
+/* y of an expert's pairs */
+
+static void
+mst_cpu_expert_store(mst_backend_t *b, const mst_cpu_cmd_t *cmd,
+    uint32_t unit, uint32_t row, uint32_t cols, float *y)
+{
+    float     *to;
+    uint32_t   c, n;
+
+    n = mst_cpu_min(MST_CPU_LANES, b->conf.dim - unit * MST_CPU_LANES);
+
+    for (c = 0; c < cols; c++, y += MST_CPU_LANES) {
+        to = b->experts.y + (size_t) (b->experts.first[cmd->layer] + row + c)
+                            * mst_cpu_lanes(b->conf.dim)
+             + unit * MST_CPU_LANES;
+        memcpy(to, y, n * sizeof(float));
+    }
+}
+
+
+/*
+ * One matrix of each expert that has rows: their units stand one behind the
+ * other.  "layer" of the local command is the number of the expert.
+ */
+
+static void
+mst_cpu_expert_matrices(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t up)
+{
+    uint32_t               at, e, first, n, share, total, units;
+    mst_cpu_cmd_t          one;
+    mst_cpu_experts_t     *ex;
+    const mst_matrix_t   **matrices;
+
+    ex = &b->experts;
+    matrices = up ? cmd->weights->experts_up : cmd->weights->experts_down;
+    total = 0;
+    share = UINT32_MAX;
+
+    for (e = 0; e < b->conf.n_experts; e++) {
+        if (ex->up[e].rows) {
+            total += matrices[e]->n_units;
+            n = mst_cpu_gemm_share(b, matrices[e], ex->up[e].rows);
+            share = mst_cpu_min(share, n);
+        }
+    }
+
+    one = *cmd;
+    one.finish = up ? mst_cpu_gate : mst_cpu_expert_store;
+
+    while ((n = mst_cpu_take(cmd, total, share, &at)) != 0) {
+        first = 0;
+
+        for (e = 0; e < b->conf.n_experts && n; e++) {
+            if (ex->up[e].rows == 0) {
+                continue;
+            }
+
+            units = matrices[e]->n_units;
+
+            if (at < first + units) {
+                units = mst_cpu_min(n, first + units - at);
+                one.matrix = matrices[e];
+                one.layer = e;
+                one.output = &ex->down[e];
+                one.forms = cmd->weights->experts_down[e]->forms;
+                mst_cpu_gemm_units(b, &one, up ? &ex->up[e] : &ex->down[e],
+                                   at - first, units);
+                at += units;
+                n -= units;
+            }
+
+            first += matrices[e]->n_units;
+        }
+    }
+}
+
+
+static void
+mst_cpu_expert_up(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
+{
+    (void) thread;
+
+    mst_cpu_expert_matrices(b, cmd, 1);
+}
+
+
+static void
+mst_cpu_expert_down(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
+{
+    (void) thread;
+
+    mst_cpu_expert_matrices(b, cmd, 0);
+}
+
+
+static void
+mst_cpu_expert_sum(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
+{
+    float              *x;
+    uint32_t            i, k, pair, row;
+    const float        *y;
+    mst_cpu_experts_t  *ex;
+
+    (void) thread;
+
+    ex = &b->experts;
+
+    while (mst_cpu_take(cmd, b->step.n_rows, 1, &row)) {
+        x = b->x + (size_t) row * mst_cpu_lanes(b->conf.dim);
+
+        for (k = 0; k < b->conf.n_used; k++) {
+            pair = row * b->conf.n_used + k;
+            y = ex->y + (size_t) ex->pair[pair] * mst_cpu_lanes(b->conf.dim);
+
+            for (i = 0; i < b->conf.dim; i++) {
+                x[i] += ex->weight[pair] * y[i];
+            }
+        }
+    }
+}
+
+
+void
+mst_cpu_experts(mst_backend_t *b, const mst_backend_layer_t *w)
+{
+    size_t  i;
+
+    static const mst_cpu_run_pt  runs[] = {
+        mst_cpu_expert_route, mst_cpu_expert_plan, mst_cpu_expert_gather,
+        mst_cpu_expert_up, mst_cpu_expert_down, mst_cpu_expert_sum
+    };
+
+    for (i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+        mst_cpu_cmd(b, runs[i])->weights = w;
+    }
+}
+
+
+int
+mst_cpu_experts_init(mst_backend_t *b, mst_err_t *err)
+{
+    uint64_t                   lanes, pairs, rows;
+    mst_cpu_experts_t         *ex;
+    const mst_backend_conf_t  *c;
+
+    c = &b->conf;
+    ex = &b->experts;
+
+    if (c->n_experts == 0) {
+        return MST_OK;
+    }
+
+    rows = c->max_rows;
+    pairs = rows * c->n_used;
+    lanes = mst_cpu_lanes(c->dim);
+
+    ex->x = mst_cpu_mem_take(&b->scratch, rows * lanes * sizeof(float), err);
+    ex->expert = mst_cpu_mem_take(&b->scratch, pairs * sizeof(uint32_t), err);
+    ex->weight = mst_cpu_mem_take(&b->scratch, pairs * sizeof(float), err);
+    ex->pair = mst_cpu_mem_take(&b->scratch, pairs * sizeof(uint32_t), err);
+    ex->row = mst_cpu_mem_take(&b->scratch, pairs * sizeof(uint32_t), err);
+    ex->y = mst_cpu_mem_take(&b->scratch, pairs * lanes * sizeof(float), err);
+    ex->up = mst_cpu_mem_take(&b->scratch,
+                              c->n_experts * sizeof(mst_cpu_input_t), err);
+    ex->down = mst_cpu_mem_take(&b->scratch,
+                                c->n_experts * sizeof(mst_cpu_input_t), err);
+    ex->first = mst_cpu_mem_take(&b->scratch,
+                                 (c->n_experts + 1) * sizeof(uint32_t), err);
+
+    if (ex->x == NULL || ex->expert == NULL || ex->weight == NULL
+        || ex->pair == NULL || ex->row == NULL || ex->y == NULL
+        || ex->up == NULL || ex->down == NULL || ex->first == NULL)
+    {
+        return MST_ERROR;
+    }
+
+    if (mst_cpu_input_init(&b->scratch, &ex->in, c->dim, (uint32_t) pairs,
+                           err) != MST_OK)
+    {
+        return MST_ERROR;
+    }
+
+    return mst_cpu_input_init(&b->scratch, &ex->in_down, c->ff_dim,
+                              (uint32_t) pairs, err);
+}

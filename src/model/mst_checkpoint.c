@@ -1,0 +1,703 @@
+
+/*
+ * A model's files: see mst_checkpoint.h.
+ */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mst_mem.h"
+#include "file/mst_safetensors.h"
+#include "model/mst_weight.h"
+
+#define MST_CHECKPOINT_JSON  (8 << 20)         /* bytes of a config.json */
+#define MST_CHECKPOINT_NAME  160
+
+
+struct mst_checkpoint_s {
+    char                *name;     /* owned */
+    mst_names_t          names;
+    mst_config_t         config;
+    mst_gguf_t          *gguf;     /* NULL: shards */
+    mst_safetensors_t  **shards;   /* [n_shards] */
+    uint32_t             n_shards;
+
+    mst_tensor_t        *table;    /* [mst_checkpoint_at()] by role; n_dims 0:
+                                      not there */
+    uint64_t             weights;
+};
+
+
+typedef enum {
+    MST_SIZE_ONE = 0,              /* a vector: one output */
+    MST_SIZE_DIM,
+    MST_SIZE_FF,
+    MST_SIZE_Q,                    /* n_heads * head_dim */
+    MST_SIZE_KV,                   /* n_kv_heads * head_dim */
+    MST_SIZE_VOCAB,
+    MST_SIZE_EXPERTS,
+    MST_SIZE_PAIRS,
+    MST_SIZES
+} mst_size_t;
+
+
+/* dims[0] and dims[1] of each role */
+
+static const struct {
+    mst_size_t  in;
+    mst_size_t  out;
+} mst_checkpoint_shapes[MST_WEIGHTS] = {
+    [MST_WEIGHT_EMBD] = { MST_SIZE_DIM, MST_SIZE_VOCAB },
+    [MST_WEIGHT_NORM] = { MST_SIZE_DIM, MST_SIZE_ONE },
+    [MST_WEIGHT_HEAD] = { MST_SIZE_DIM, MST_SIZE_VOCAB },
+    [MST_WEIGHT_FREQS] = { MST_SIZE_PAIRS, MST_SIZE_ONE },
+    [MST_WEIGHT_ATTN_NORM] = { MST_SIZE_DIM, MST_SIZE_ONE },
+    [MST_WEIGHT_Q] = { MST_SIZE_DIM, MST_SIZE_Q },
+    [MST_WEIGHT_K] = { MST_SIZE_DIM, MST_SIZE_KV },
+    [MST_WEIGHT_V] = { MST_SIZE_DIM, MST_SIZE_KV },
+    [MST_WEIGHT_OUT] = { MST_SIZE_Q, MST_SIZE_DIM },
+    [MST_WEIGHT_Q_BIAS] = { MST_SIZE_Q, MST_SIZE_ONE },
+    [MST_WEIGHT_K_BIAS] = { MST_SIZE_KV, MST_SIZE_ONE },
+    [MST_WEIGHT_V_BIAS] = { MST_SIZE_KV, MST_SIZE_ONE },
+    [MST_WEIGHT_OUT_BIAS] = { MST_SIZE_DIM, MST_SIZE_ONE },
+    [MST_WEIGHT_FFN_NORM] = { MST_SIZE_DIM, MST_SIZE_ONE },
+    [MST_WEIGHT_GATE_BIAS] = { MST_SIZE_FF, MST_SIZE_ONE },
+    [MST_WEIGHT_UP_BIAS] = { MST_SIZE_FF, MST_SIZE_ONE },
+    [MST_WEIGHT_DOWN_BIAS] = { MST_SIZE_DIM, MST_SIZE_ONE },
+    [MST_WEIGHT_ROUTER] = { MST_SIZE_DIM, MST_SIZE_EXPERTS },
+    [MST_WEIGHT_GATE] = { MST_SIZE_DIM, MST_SIZE_FF },
+    [MST_WEIGHT_UP] = { MST_SIZE_DIM, MST_SIZE_FF },
+    [MST_WEIGHT_DOWN] = { MST_SIZE_FF, MST_SIZE_DIM }
+};
+
+
+static int mst_checkpoint_error(const mst_checkpoint_t *c, mst_err_t *err,
+    const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+
+static int
+mst_checkpoint_error(const mst_checkpoint_t *c, mst_err_t *err,
+    const char *fmt, ...)
+{
+    char     text[sizeof(err->text)];
+    va_list  args;
+
+    va_start(args, fmt);
+    (void) vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+
+    return mst_err_set(err, "%s: %s", c->name, text);
+}
+
+
+static uint32_t
+mst_checkpoint_experts(const mst_config_t *config)
+{
+    return config->n_experts ? config->n_experts : 1;
+}
+
+
+static size_t
+mst_checkpoint_per_layer(const mst_config_t *config)
+{
+    return MST_WEIGHT_LAYERS - MST_WEIGHT_GLOBALS
+           + (size_t) (MST_WEIGHTS - MST_WEIGHT_LAYERS)
+             * mst_checkpoint_experts(config);
+}
+
+
+/* index in the table */
+
+static size_t
+mst_checkpoint_at(const mst_config_t *config, mst_weight_t role, uint32_t layer,
+    uint32_t expert)
+{
+    size_t  at;
+
+    if (role < MST_WEIGHT_GLOBALS) {
+        return role;
+    }
+
+    at = MST_WEIGHT_GLOBALS + layer * mst_checkpoint_per_layer(config);
+
+    if (role < MST_WEIGHT_LAYERS) {
+        return at + role - MST_WEIGHT_GLOBALS;
+    }
+
+    return at + MST_WEIGHT_LAYERS - MST_WEIGHT_GLOBALS
+           + expert * (size_t) (MST_WEIGHTS - MST_WEIGHT_LAYERS)
+           + role - MST_WEIGHT_LAYERS;
+}
+
+
+/* does this model have such a tensor */
+
+static int
+mst_checkpoint_has(const mst_config_t *config, mst_weight_t role)
+{
+    switch (role) {
+
+    case MST_WEIGHT_HEAD:
+        return !config->tied;
+
+    case MST_WEIGHT_Q_BIAS:
+    case MST_WEIGHT_K_BIAS:
+    case MST_WEIGHT_V_BIAS:
+        return config->attn_bias;
+
+    case MST_WEIGHT_OUT_BIAS:
+        return config->out_bias;
+
+    case MST_WEIGHT_GATE_BIAS:
+    case MST_WEIGHT_UP_BIAS:
+    case MST_WEIGHT_DOWN_BIAS:
+        return config->mlp_bias && config->n_experts == 0;
+
+    case MST_WEIGHT_ROUTER:
+        return config->n_experts != 0;
+
+    default:
+        return 1;
+    }
+}
+
+
+static int
+mst_checkpoint_put(mst_checkpoint_t *c, const mst_weight_match_t *m,
+    const mst_tensor_t *t, const char *show, mst_err_t *err)
+{
+    mst_tensor_t  *slot;
+
+    slot = &c->table[mst_checkpoint_at(&c->config, m->role, m->layer,
+                                       m->expert)];
+
+    if (slot->n_dims != 0) {
+        return mst_checkpoint_error(c, err, "tensor \"%s\" is there twice",
+                                    show);
+    }
+
+    *slot = *t;
+
+    return MST_OK;
+}
+
+
+/* all experts of a layer in one tensor: one slice for each */
+
+static int
+mst_checkpoint_stacked(mst_checkpoint_t *c, mst_weight_match_t *m,
+    const mst_tensor_t *t, const char *show, mst_err_t *err)
+{
+    mst_tensor_t  slice;
+
+    if (t->dims[2] != c->config.n_experts || t->dims[3] != 1
+        || t->size % c->config.n_experts)
+    {
+        return mst_checkpoint_error(c, err, "tensor \"%s\" is of %llu "
+                                    "experts, the model has %u", show,
+                                    (unsigned long long) t->dims[2],
+                                    c->config.n_experts);
+    }
+
+    slice = *t;
+    slice.dims[2] = 1;
+    slice.size = t->size / c->config.n_experts;
+
+    for (m->expert = 0; m->expert < c->config.n_experts; m->expert++) {
+
+        slice.data = t->data ? (const char *) t->data
+                               + m->expert * slice.size : NULL;
+
+        if (mst_checkpoint_put(c, m, &slice, show, err) != MST_OK) {
+            return MST_ERROR;
+        }
+    }
+
+    return MST_OK;
+}
+
+
+static int
+mst_checkpoint_take(mst_checkpoint_t *c, const mst_tensor_t *t,
+    mst_err_t *err)
+{
+    int               rc;
+    char              show[MST_GGUF_SHOW];
+    mst_weight_match_t  m;
+
+    (void) mst_gguf_show(show, t->name);
+    rc = mst_weight_match(c->names, t->name, &m);
+
+    if (rc == MST_DONE) {
+        return MST_OK;
+    }
+
+    /* a head beside tied embeddings is written by some programs and read by
+       none */
+
+    if (rc == MST_OK && m.role == MST_WEIGHT_HEAD && c->config.tied) {
+        return MST_OK;
+    }
+
+    if (rc != MST_OK || m.layer >= c->config.n_layers
+        || m.expert >= mst_checkpoint_experts(&c->config)
+        || !mst_checkpoint_has(&c->config, m.role))
+    {
+        return mst_checkpoint_error(c, err, "tensor \"%s\" is no part of a %s "
+                                    "model of %u layers that is supported",
+                                    show, c->config.arch, c->config.n_layers);
+    }
+
+    c->weights += t->size;
+
+    return m.stacked ? mst_checkpoint_stacked(c, &m, t, show, err)
+                     : mst_checkpoint_put(c, &m, t, show, err);
+}
+
+
+static int
+mst_checkpoint_type(const mst_checkpoint_t *c, const char *name,
+    const mst_tensor_t *t, int vector, mst_err_t *err)
+{
+    if (vector && t->type != MST_TYPE_F32
+        && (c->gguf || mst_type_info(t->type) == NULL
+            || mst_type_info(t->type)->block != 1))
+    {
+        return mst_checkpoint_error(c, err, "tensor \"%s\" has type %s (%u), "
+                                    "F32 is needed", name,
+                                    mst_type_name(t->type), t->type);
+    }
+
+    if (mst_type_info(t->type) == NULL) {
+        return mst_checkpoint_error(c, err, "tensor \"%s\" has type %s (%u), "
+                                    "which is not supported yet; F32, F16, "
+                                    "BF16, Q8_0, Q4_0 and Q4_1 are", name,
+                                    mst_type_name(t->type), t->type);
+    }
+
+    return MST_OK;
+}
+
+
+static int
+mst_checkpoint_shape(const mst_checkpoint_t *c, mst_weight_t role,
+    uint32_t layer, uint32_t expert, const uint64_t *sizes, mst_err_t *err)
+{
+    char                 name[MST_CHECKPOINT_NAME];
+    uint64_t             in, out;
+    const mst_tensor_t  *t;
+
+    if (!mst_checkpoint_has(&c->config, role)) {
+        return MST_OK;
+    }
+
+    t = mst_checkpoint_tensor(c, role, layer, expert);
+    (void) mst_weight_name(c->names, role, layer, expert,
+                         c->config.n_experts != 0, name, sizeof(name));
+
+    if (t == NULL) {
+        return role == MST_WEIGHT_FREQS ? MST_OK
+               : mst_checkpoint_error(c, err, "tensor \"%s\" is missing",
+                                      name);
+    }
+
+    in = sizes[mst_checkpoint_shapes[role].in];
+    out = sizes[mst_checkpoint_shapes[role].out];
+
+    if (t->dims[0] != in || t->dims[1] != out || t->dims[2] != 1
+        || t->dims[3] != 1)
+    {
+        return mst_checkpoint_error(c, err, "tensor \"%s\" has shape [%llu, "
+                                    "%llu, %llu, %llu], expected [%llu, %llu, "
+                                    "1, 1]", name,
+                                    (unsigned long long) t->dims[0],
+                                    (unsigned long long) t->dims[1],
+                                    (unsigned long long) t->dims[2],
+                                    (unsigned long long) t->dims[3],
+                                    (unsigned long long) in,
+                                    (unsigned long long) out);
+    }
+
+    return mst_checkpoint_type(c, name, t, out == 1, err);
+}
+
+
+static int
+mst_checkpoint_shapes_of(const mst_checkpoint_t *c, uint32_t layer,
+    const uint64_t *sizes, mst_err_t *err)
+{
+    uint32_t    expert;
+    mst_weight_t  role;
+
+    for (role = MST_WEIGHT_GLOBALS; role < MST_WEIGHT_LAYERS; role++) {
+        if (mst_checkpoint_shape(c, role, layer, 0, sizes, err) != MST_OK) {
+            return MST_ERROR;
+        }
+    }
+
+    for (expert = 0; expert < mst_checkpoint_experts(&c->config); expert++) {
+        for (role = MST_WEIGHT_LAYERS; role < MST_WEIGHTS; role++) {
+            if (mst_checkpoint_shape(c, role, layer, expert, sizes, err)
+                != MST_OK)
+            {
+                return MST_ERROR;
+            }
+        }
+    }
+
+    return MST_OK;
+}
+
+
+static int
+mst_checkpoint_check(const mst_checkpoint_t *c, mst_err_t *err)
+{
+    uint32_t             layer;
+    uint64_t             sizes[MST_SIZES];
+    mst_weight_t           role;
+    const mst_config_t  *config;
+
+    config = &c->config;
+
+    sizes[MST_SIZE_ONE] = 1;
+    sizes[MST_SIZE_DIM] = config->dim;
+    sizes[MST_SIZE_FF] = config->ff_dim;
+    sizes[MST_SIZE_Q] = (uint64_t) config->n_heads * config->head_dim;
+    sizes[MST_SIZE_KV] = (uint64_t) config->n_kv_heads * config->head_dim;
+    sizes[MST_SIZE_VOCAB] = config->n_vocab;
+    sizes[MST_SIZE_EXPERTS] = config->n_experts;
+    sizes[MST_SIZE_PAIRS] = config->rope_dim / 2;
+
+    for (role = 0; role < MST_WEIGHT_GLOBALS; role++) {
+        if (mst_checkpoint_shape(c, role, 0, 0, sizes, err) != MST_OK) {
+            return MST_ERROR;
+        }
+    }
+
+    for (layer = 0; layer < config->n_layers; layer++) {
+        if (mst_checkpoint_shapes_of(c, layer, sizes, err) != MST_OK) {
+            return MST_ERROR;
+        }
+    }
+
+    return MST_OK;
+}
+
+
+/* a table for the configuration, then every tensor of every container */
+
+static int
+mst_checkpoint_fill(mst_checkpoint_t *c, mst_err_t *err)
+{
+    size_t    i, n;
+    uint32_t  k;
+    uint64_t  size;
+
+    n = MST_WEIGHT_GLOBALS
+        + c->config.n_layers * mst_checkpoint_per_layer(&c->config);
+    c->table = mst_calloc(n, sizeof(mst_tensor_t));
+
+    if (c->table == NULL) {
+        return mst_checkpoint_error(c, err, "no memory for %zu tensors", n);
+    }
+
+    n = c->gguf ? mst_gguf_n_tensors(c->gguf) : 0;
+    size = c->gguf ? mst_gguf_size(c->gguf) : UINT64_MAX;
+
+    for (i = 0; i < n; i++) {
+        if (mst_checkpoint_take(c, mst_gguf_tensor_at(c->gguf, i), err)
+            != MST_OK)
+        {
+            return MST_ERROR;
+        }
+    }
+
+    for (k = 0; k < c->n_shards; k++) {
+        n = mst_safetensors_n_tensors(c->shards[k]);
+
+        for (i = 0; i < n; i++) {
+            if (mst_checkpoint_take(c, mst_safetensors_tensor_at(c->shards[k],
+                                                                 i), err)
+                != MST_OK)
+            {
+                return MST_ERROR;
+            }
+        }
+    }
+
+    if (mst_checkpoint_check(c, err) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    /* or a small file could ask for any amount of memory */
+
+    if (c->weights > size) {
+        return mst_checkpoint_error(c, err, "tensors share their bytes: they "
+                                    "have more than the file's %llu",
+                                    (unsigned long long) size);
+    }
+
+    return MST_OK;
+}
+
+
+static mst_checkpoint_t *
+mst_checkpoint_create(const char *name, mst_err_t *err)
+{
+    size_t             n;
+    mst_checkpoint_t  *c;
+
+    n = strlen(name) + 1;
+    c = mst_calloc(1, sizeof(mst_checkpoint_t));
+
+    if (c == NULL || (c->name = mst_alloc(n)) == NULL) {
+        (void) mst_err_set(err, "%s: no memory to open it", name);
+        mst_checkpoint_close(c);
+        return NULL;
+    }
+
+    memcpy(c->name, name, n);
+
+    return c;
+}
+
+
+mst_checkpoint_t *
+mst_checkpoint_gguf(mst_gguf_t *g, mst_err_t *err)
+{
+    mst_checkpoint_t  *c;
+
+    c = mst_checkpoint_create(mst_gguf_name(g), err);
+
+    if (c == NULL) {
+        return NULL;
+    }
+
+    c->names = MST_NAMES_GGUF;
+    c->gguf = g;
+
+    if (mst_config_gguf(g, &c->config, err) != MST_OK
+        || mst_checkpoint_fill(c, err) != MST_OK)
+    {
+        mst_checkpoint_release(c);
+        return NULL;
+    }
+
+    return c;
+}
+
+
+/* the whole of a small file */
+
+static char *
+mst_checkpoint_read(const mst_checkpoint_t *c, int fd, size_t *len,
+    mst_err_t *err)
+{
+    char         *text;
+    size_t        n;
+    ssize_t       got;
+    struct stat   st;
+
+    if (fstat(fd, &st) == -1 || !S_ISREG(st.st_mode) || st.st_size < 2
+        || st.st_size > MST_CHECKPOINT_JSON)
+    {
+        (void) mst_checkpoint_error(c, err, "its configuration is no file of "
+                                    "2 bytes to %d MiB",
+                                    MST_CHECKPOINT_JSON >> 20);
+        return NULL;
+    }
+
+    text = mst_alloc((size_t) st.st_size);
+
+    if (text == NULL) {
+        (void) mst_checkpoint_error(c, err, "no memory for its configuration");
+        return NULL;
+    }
+
+    for (n = 0; n < (size_t) st.st_size; n += (size_t) got) {
+
+        /* not read(): the offset is shared with all who have this file */
+
+        got = pread(fd, text + n, (size_t) st.st_size - n, (off_t) n);
+
+        if (got <= 0) {
+            mst_free(text);
+            (void) mst_checkpoint_error(c, err, "its configuration cannot be "
+                                        "read");
+            return NULL;
+        }
+    }
+
+    *len = n;
+
+    return text;
+}
+
+
+/* only params.json has "dim" */
+
+static int
+mst_checkpoint_config_of(mst_checkpoint_t *c, int fd, mst_err_t *err)
+{
+    int     rc;
+    char   *text;
+    size_t  len;
+
+    text = mst_checkpoint_read(c, fd, &len, err);
+
+    if (text == NULL) {
+        return MST_ERROR;
+    }
+
+    if (memmem(text, len, "\"dim\"", 5) != NULL) {
+        c->names = MST_NAMES_MISTRAL;
+        rc = mst_config_params(text, len, c->name, &c->config, err);
+
+    } else {
+        c->names = MST_NAMES_HF;
+        rc = mst_config_hf(text, len, c->name, &c->config, err);
+    }
+
+    mst_free(text);
+
+    return rc;
+}
+
+
+static int
+mst_checkpoint_shards(mst_checkpoint_t *c, const int *fds, uint32_t n,
+    mst_err_t *err)
+{
+    mst_err_t  why;
+
+    c->shards = mst_calloc(n, sizeof(mst_safetensors_t *));
+
+    if (c->shards == NULL) {
+        return mst_checkpoint_error(c, err, "no memory for %u files", n);
+    }
+
+    for (c->n_shards = 0; c->n_shards < n; c->n_shards++) {
+        why.text[0] = '\0';
+        c->shards[c->n_shards] = mst_safetensors_open_fd(fds[c->n_shards],
+                                                         c->name, &why);
+
+        if (c->shards[c->n_shards] == NULL) {
+            return n == 1 ? mst_err_set(err, "%s", why.text)
+                          : mst_err_set(err, "%s (file %u of %u)", why.text,
+                                        c->n_shards + 1, n);
+        }
+    }
+
+    return MST_OK;
+}
+
+
+mst_checkpoint_t *
+mst_checkpoint_open(const int *fds, uint32_t n, const char *name,
+    mst_err_t *err)
+{
+    mst_gguf_t        *g;
+    mst_checkpoint_t  *c;
+
+    if (n == 1) {
+        g = mst_gguf_open_fd(fds[0], name, err);
+
+        if (g == NULL) {
+            return NULL;
+        }
+
+        c = mst_checkpoint_gguf(g, err);
+
+        if (c == NULL) {
+            mst_gguf_close(g);
+        }
+
+        return c;
+    }
+
+    c = mst_checkpoint_create(name, err);
+
+    if (c == NULL) {
+        return NULL;
+    }
+
+    if (mst_checkpoint_config_of(c, fds[0], err) != MST_OK
+        || mst_checkpoint_shards(c, fds + 1, n - 1, err) != MST_OK
+        || mst_checkpoint_fill(c, err) != MST_OK)
+    {
+        mst_checkpoint_close(c);
+        return NULL;
+    }
+
+    return c;
+}
+
+
+void
+mst_checkpoint_close(mst_checkpoint_t *c)
+{
+    if (c == NULL) {
+        return;
+    }
+
+    while (c->n_shards) {
+        mst_safetensors_close(c->shards[--c->n_shards]);
+    }
+
+    mst_gguf_close(c->gguf);
+    mst_free(c->shards);
+    mst_free(c->table);
+    mst_free(c->name);
+    mst_free(c);
+}
+
+
+void
+mst_checkpoint_release(mst_checkpoint_t *c)
+{
+    c->gguf = NULL;
+    mst_checkpoint_close(c);
+}
+
+
+const char *
+mst_checkpoint_name(const mst_checkpoint_t *c)
+{
+    return c->name;
+}
+
+
+const mst_config_t *
+mst_checkpoint_config(const mst_checkpoint_t *c)
+{
+    return &c->config;
+}
+
+
+const mst_gguf_t *
+mst_checkpoint_container(const mst_checkpoint_t *c)
+{
+    return c->gguf;
+}
+
+
+const mst_tensor_t *
+mst_checkpoint_tensor(const mst_checkpoint_t *c, mst_weight_t role,
+    uint32_t layer, uint32_t expert)
+{
+    const mst_tensor_t  *t;
+
+    t = &c->table[mst_checkpoint_at(&c->config, role, layer, expert)];
+
+    return t->n_dims ? t : NULL;
+}
+
+
+uint64_t
+mst_checkpoint_weights(const mst_checkpoint_t *c)
+{
+    return c->weights;
+}
