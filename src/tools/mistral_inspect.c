@@ -12,6 +12,7 @@
 #include "file/mst_safetensors.h"
 #include "tools/mistral_inspect.h"
 #include "tools/mistral_option.h"
+#include "tools/mistral_random.h"
 #include "tools/mistral_tool.h"
 
 #define MISTRAL_INSPECT_BATCH  16              /* as max_batch auto */
@@ -23,7 +24,12 @@ static struct {
     int       json;
     uint64_t  context;
     uint64_t  batch;
-} mistral_inspect_args;
+
+    const char  *random;       /* configuration of a random model */
+    const char  *format;
+    const char  *type;
+    uint64_t     seed;
+} mistral_inspect_args = { .format = "gguf", .type = "bf16" };
 
 
 static const mistral_option_t  mistral_inspect_options[] = {
@@ -32,7 +38,11 @@ static const mistral_option_t  mistral_inspect_options[] = {
     { "--json", MISTRAL_FLAG, &mistral_inspect_args.json, 0, 0 },
     { "--context", MISTRAL_UINT, &mistral_inspect_args.context, 2,
       INT32_MAX },
-    { "--batch", MISTRAL_UINT, &mistral_inspect_args.batch, 1, 16384 }
+    { "--batch", MISTRAL_UINT, &mistral_inspect_args.batch, 1, 16384 },
+    { "--make-random", MISTRAL_TEXT, &mistral_inspect_args.random, 0, 0 },
+    { "--format", MISTRAL_TEXT, &mistral_inspect_args.format, 0, 0 },
+    { "--type", MISTRAL_TEXT, &mistral_inspect_args.type, 0, 0 },
+    { "--seed", MISTRAL_UINT, &mistral_inspect_args.seed, 0, INT32_MAX }
 };
 
 #define MISTRAL_INSPECT_OPTIONS                                               \
@@ -50,6 +60,14 @@ static const char  mistral_inspect_help[] =
     "               for)\n"
     "  --batch N    sequences at once (default 16)\n"
     "  --json       print one object\n"
+    "\n"
+    "  --make-random CONFIG   first write a random model of this shape to\n"
+    "                         FILE or DIR, to measure with; CONFIG is a\n"
+    "                         config.json or a params.json\n"
+    "  --format gguf|safetensors   (default gguf)\n"
+    "  --type T     of its matrices: bf16 (default), f16, f32; GGUF also\n"
+    "               q8_0, q4_0, q4_1\n"
+    "  --seed N     the same seed, the same weights (default 0)\n"
     "\n"
     "Exits with 78 when the model would not run, with a line on stderr for\n"
     "each reason.\n";
@@ -312,7 +330,12 @@ mistral_inspect_gguf(mistral_inspect_t *m, const mst_check_files_t *files)
     m->has_config = (mst_config_gguf(m->gguf, &m->config, NULL) == MST_OK);
 
     mistral_inspect_model(m);
-    mistral_inspect_words(m);
+
+    /* a model that was just made for measuring has none */
+
+    if (mistral_inspect_args.random == NULL) {
+        mistral_inspect_words(m);
+    }
 }
 
 
@@ -385,8 +408,9 @@ mistral_inspect_look(mistral_inspect_t *m)
 int
 mistral_inspect(int argc, char **argv)
 {
-    int     rc;
-    size_t  i;
+    int        rc;
+    size_t     i;
+    mst_err_t  err;
 
     static mistral_inspect_t  m;
 
@@ -408,6 +432,18 @@ mistral_inspect(int argc, char **argv)
     if (m.path == NULL) {
         return mistral_complain(MISTRAL_USAGE, argv[0], "one FILE is needed, "
                                 "see \"mistral inspect --help\"");
+    }
+
+    err.text[0] = '\0';
+
+    if (mistral_inspect_args.random
+        && mistral_random(mistral_inspect_args.random,
+                          mistral_inspect_args.format,
+                          mistral_inspect_args.type, m.path,
+                          mistral_inspect_args.seed, &err)
+           != MST_OK)
+    {
+        return mistral_complain(MISTRAL_FAILED, argv[0], "%s", err.text);
     }
 
     m.context = mistral_inspect_args.context;
