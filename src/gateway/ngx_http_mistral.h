@@ -9,6 +9,7 @@
  *   link.c      a worker's side: slot, rings, wake-ups, calls in flight
  *   log.c       the engine's log lines to the error log
  *   policy.c    the policies' table and their steps in a request
+ *   deny.c      patterns that no prompt may match
  *   task.c      tasks and system prompts (system.c)
  *   tenant.c    cache salts, the length of answers
  *   request.c   content handler: checks and body

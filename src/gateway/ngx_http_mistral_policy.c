@@ -9,6 +9,7 @@
 
 static const ngx_http_mistral_policy_t  *ngx_http_mistral_policies[] = {
     &ngx_http_mistral_cancel_policy,
+    &ngx_http_mistral_deny_policy,
     &ngx_http_mistral_task_policy,
     &ngx_http_mistral_tenant_policy,
     NULL
@@ -57,6 +58,24 @@ ngx_http_mistral_policy_resolved(ngx_http_mistral_ctx_t *ctx)
 
     for (p = ngx_http_mistral_policies; *p; p++) {
         rc = (*p)->resolved ? (*p)->resolved(ctx) : NGX_OK;
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_mistral_policy_examine(ngx_http_mistral_ctx_t *ctx, uint64_t end_ns)
+{
+    ngx_int_t                          rc;
+    const ngx_http_mistral_policy_t  **p;
+
+    for (p = ngx_http_mistral_policies; *p; p++) {
+        rc = (*p)->examine ? (*p)->examine(ctx, end_ns) : NGX_OK;
 
         if (rc != NGX_OK) {
             return rc;

@@ -31,6 +31,11 @@ typedef struct {
        a hook may choose another one */
     ngx_int_t  (*resolved)(ngx_http_mistral_ctx_t *ctx);
 
+    /* long work on the body, before it becomes ids, beside other requests':
+       NGX_AGAIN when the monotonic time end_ns has come, and it goes on
+       later; NGX_OK when all is done, once more then is nothing */
+    ngx_int_t  (*examine)(ngx_http_mistral_ctx_t *ctx, uint64_t end_ns);
+
     /* the prompts' ids are counted (ctx->n_ids) and fit, the choices exist;
        nothing is reserved in the engine yet */
     ngx_int_t  (*counted)(ngx_http_mistral_ctx_t *ctx);
@@ -63,6 +68,7 @@ typedef struct {
 } ngx_http_mistral_policy_t;
 
 
+extern const ngx_http_mistral_policy_t  ngx_http_mistral_deny_policy;
 extern const ngx_http_mistral_policy_t  ngx_http_mistral_task_policy;
 extern const ngx_http_mistral_policy_t  ngx_http_mistral_cancel_policy;
 extern const ngx_http_mistral_policy_t  ngx_http_mistral_tenant_policy;
@@ -72,6 +78,8 @@ ngx_int_t ngx_http_mistral_policy_state(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_model_t *m);
 ngx_uint_t ngx_http_mistral_policy_elsewhere(ngx_http_mistral_ctx_t *ctx);
 ngx_int_t ngx_http_mistral_policy_resolved(ngx_http_mistral_ctx_t *ctx);
+ngx_int_t ngx_http_mistral_policy_examine(ngx_http_mistral_ctx_t *ctx,
+    uint64_t end_ns);
 ngx_int_t ngx_http_mistral_policy_counted(ngx_http_mistral_ctx_t *ctx);
 void ngx_http_mistral_policy_submit(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_choice_t *choice, mst_rec_submit_t *s);

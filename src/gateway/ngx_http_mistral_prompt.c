@@ -8,7 +8,7 @@
  * long prompts arrive.
  */
 
-#include "gateway/ngx_http_mistral_request.h"
+#include "gateway/ngx_http_mistral_policy.h"
 
 #include "base/mst_time.h"
 
@@ -45,6 +45,7 @@ static ngx_event_t  ngx_http_mistral_encode_event;
 void
 ngx_http_mistral_prompt(ngx_http_mistral_ctx_t *ctx)
 {
+    ngx_int_t                     rc;
     ngx_http_mistral_loc_conf_t  *mlcf;
 
     if (ngx_http_mistral_sources_init(ctx) != NGX_OK) {
@@ -53,8 +54,12 @@ ngx_http_mistral_prompt(ngx_http_mistral_ctx_t *ctx)
     }
 
     if (ngx_http_mistral_text_size(ctx) <= NGX_HTTP_MISTRAL_AT_ONCE) {
-        ngx_http_mistral_encoded(ctx, ngx_http_mistral_encode(ctx, 0));
-        return;
+        rc = ngx_http_mistral_encode(ctx, 0);
+
+        if (rc != NGX_AGAIN) {
+            ngx_http_mistral_encoded(ctx, rc);
+            return;
+        }
     }
 
     mlcf = ngx_http_get_module_loc_conf(ctx->request, ngx_http_mistral_module);
@@ -138,7 +143,10 @@ ngx_http_mistral_text_size(ngx_http_mistral_ctx_t *ctx)
 }
 
 
-/* NGX_AGAIN: it is past "end", which 0 is not */
+/*
+ * NGX_AGAIN: it is past "end", which 0 is not; the policies' part, whose
+ * time does not follow from the text's size, has an end in any case.
+ */
 
 static ngx_int_t
 ngx_http_mistral_encode(ngx_http_mistral_ctx_t *ctx, uint64_t end)
@@ -146,6 +154,12 @@ ngx_http_mistral_encode(ngx_http_mistral_ctx_t *ctx, uint64_t end)
     int                         again;
     ngx_int_t                   rc;
     ngx_http_mistral_source_t  *source;
+
+    rc = ngx_http_mistral_policy_examine(ctx, end ? end : mst_time_ns()
+                                              + NGX_HTTP_MISTRAL_SLICE);
+    if (rc != NGX_OK) {
+        return rc;
+    }
 
     while (ctx->n_encoded < ctx->n_sources) {
 
