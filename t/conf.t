@@ -18,6 +18,8 @@ my $prefix = tempdir(CLEANUP => 1);
 make_path("$prefix/logs", "$prefix/temp");
 symlink $build, "$prefix/modules";
 symlink "$build/models", "$prefix/models";
+symlink abs_path($_), $prefix . s{.*(?=/)}{}r
+    for grep { !/\.conf$/ } glob 'conf.d/*.*';
 
 for my $sample (sort glob 'conf.d/*.conf') {
     my $conf = slurp($sample);

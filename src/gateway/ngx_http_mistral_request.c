@@ -19,8 +19,6 @@ static ngx_int_t ngx_http_mistral_not_found(ngx_http_request_t *r);
 static ngx_http_mistral_ctx_t *ngx_http_mistral_enter(ngx_http_request_t *r,
     mst_api_t api);
 static ngx_int_t ngx_http_mistral_create_id(ngx_http_mistral_ctx_t *ctx);
-static ngx_table_elt_t *ngx_http_mistral_header_in(ngx_http_request_t *r,
-    const char *name);
 static void ngx_http_mistral_read_handler(ngx_http_request_t *r);
 static void ngx_http_mistral_body_handler(ngx_http_request_t *r);
 static u_char *ngx_http_mistral_gather(ngx_http_request_t *r, size_t *len);
@@ -280,7 +278,7 @@ ngx_http_mistral_check_type(ngx_http_request_t *r, mst_api_error_t *e)
 }
 
 
-static ngx_table_elt_t *
+ngx_table_elt_t *
 ngx_http_mistral_header_in(ngx_http_request_t *r, const char *name)
 {
     size_t            len;

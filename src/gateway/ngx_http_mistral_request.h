@@ -150,6 +150,10 @@ ngx_int_t ngx_http_mistral_read_body(ngx_http_request_t *r,
     ngx_http_client_body_handler_pt handler);
 ngx_int_t ngx_http_mistral_parse(ngx_http_mistral_ctx_t *ctx);
 
+/* the first header of the client with this name in lower case, or NULL */
+ngx_table_elt_t *ngx_http_mistral_header_in(ngx_http_request_t *r,
+    const char *name);
+
 /* NGX_OK: the engine is ready, or not needed; NGX_DECLINED: ctx->error */
 ngx_int_t ngx_http_mistral_check_state(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_model_t *m);

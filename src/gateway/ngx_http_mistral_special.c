@@ -11,6 +11,7 @@
  * what it was meant for.  Workers only.
  */
 
+#include "gateway/ngx_http_mistral_auth.h"
 #include "gateway/ngx_http_mistral_request.h"
 
 
@@ -89,7 +90,9 @@ ngx_http_mistral_special_filter(ngx_http_request_t *r)
         return ngx_http_mistral_next_header_filter(r);
     }
 
-    ngx_http_mistral_special_error(r->err_status, &e);
+    if (!ngx_http_mistral_auth_error(r, &e)) {
+        ngx_http_mistral_special_error(r->err_status, &e);
+    }
 
     mst_buf_init(&body);
     (void) mst_api_error_json(&e, &body);
@@ -129,7 +132,7 @@ ngx_http_mistral_special_ours(ngx_http_request_t *r)
 
     mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mistral_module);
 
-    if (mlcf->model || mlcf->pass) {
+    if (mlcf->model || mlcf->pass || ngx_http_mistral_auth_error(r, NULL)) {
         return 1;
     }
 
