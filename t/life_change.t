@@ -29,14 +29,14 @@ my ($s, $status, $headers, $old, @all);
 write_file("$S->{prefix}/nginx.conf", "syntax error;");
 $S->{quiet} = 1;
 isnt(nginx('-s', 'reload'), 0, 'a broken configuration is refused');
-kill 'HUP', master();
+signal 'HUP', master();
 ok(wait_for(sub { log_since() =~ /unknown directive "syntax"/ }),
    'by the running master too');
 is(answer(4), text(4), 'it serves on');
 
 conf(model => 'path null:text=closed/answer,rate=50,len=77;',
      http => "mistral_program $S->{prefix}/gone;");
-kill 'HUP', master();
+signal 'HUP', master();
 ok(wait_for(sub { log_since() =~ /cannot run the engine program/ }),
    'a changed engine without a program is refused');
 is(engine(), $engine, 'the old one goes on');
@@ -47,7 +47,7 @@ my $other = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1')
 conf(model => 'path null:text=closed/answer,rate=50,len=77;',
      main => 'error_log logs/error.log notice;',
      server => 'listen 127.0.0.1:' . $other->sockport . ';');
-kill 'HUP', master();
+signal 'HUP', master();
 ok(wait_for(sub { log_since() =~ /still could not bind/ }, 10),
    'a changed engine and an address in use');
 close $other;

@@ -23,7 +23,7 @@ my @all;
 # the engine dies
 
 my $s = stream(1000);
-kill 'KILL', $engine;
+signal 'KILL', $engine;
 
 my $ended = finish($s);
 ok(length $ended < 1000 && $s->{buf} !~ /\[DONE\]/,
@@ -56,7 +56,7 @@ my ($victim) = grep { has_peer($_, $s) } workers();
 ok($victim, 'a worker has the stream');
 
 my @places = map { has_peer($victim, $_) } $mate, $s;
-kill 'KILL', $victim if $victim;
+signal 'KILL', $victim if $victim;
 
 finish($s);
 ok($s->{buf} !~ /\[DONE\]/, 'kill -9 of its worker ends it');
@@ -78,10 +78,10 @@ SKIP: {
 
     $s = stream(400);
     ($victim) = grep { has_peer($_, $s) } workers();
-    kill 'STOP', $victim;
+    signal 'STOP', $victim;
     sleep 0.2;
     spoil_rings($engine);
-    kill 'CONT', $victim;
+    signal 'CONT', $victim;
     finish($s);
     ok($s->{buf} !~ /\[DONE\]/, 'nonsense in the ring ends the stream');
     my @told = log_since()
@@ -91,7 +91,7 @@ SKIP: {
     ok(wait_for(sub { grep { (get('/healthz'))[0] == 503 } 1 .. 8 }),
        'to it the engine is down');
 
-    kill 'KILL', $engine;
+    signal 'KILL', $engine;
     ok(wait_for(sub { engine() != $engine
                       && !grep { (get('/healthz'))[0] != 200 } 1 .. 8 }),
        'until there is another one');
@@ -143,7 +143,7 @@ ok(alive($supervisor), 'and the supervisor');
 no_alerts('supervisor killed');
 
 my $restarts = status('restarts');
-kill 'KILL', $engine;
+signal 'KILL', $engine;
 ok(wait_for(sub { my $e = engine(); $e > 0 && $e != $engine && ready(0.1) }),
    'an engine that dies under the new supervisor comes back');
 $engine = engine();
@@ -151,24 +151,6 @@ is(parent($engine), $supervisor, 'as its child');
 is(status('restarts'), $restarts + 1, 'counted once');
 is(answer(4), text(4), 'it answers');
 no_alerts('engine killed after its supervisor', qr/engine process \d+ died/);
-
-# supervisor and engine die together
-
-kill 'STOP', $supervisor;
-kill 'KILL', $engine, $supervisor;
-ok(gone($supervisor, $engine), 'engine and supervisor are killed');
-ok(wait_for(sub { (post(4))[0] == 503 }), 'requests get 503');
-($status, $headers) = post(4);
-like($headers, qr/^Retry-After: \d+/m, 'with Retry-After');
-is((get('/healthz'))[0], 503, 'not ready');
-like(log_since(), qr/the engine and its supervisor are gone/, 'the log tells');
-
-ok(reload(), 'reload');
-ok(ready(), 'brings it back');
-isnt(engine(), $engine, 'another engine');
-is(scalar(programs()), 2, 'one supervisor, one engine');
-is(answer(30), text(30), 'it answers');
-no_alerts('both killed');
 
 stop_nginx();
 nothing_left();

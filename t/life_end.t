@@ -47,14 +47,14 @@ for my $mode ([ 'TERM', '' ], [ 'KILL', '' ], [ 'QUIT', 'daemon off;' ],
     if ($sig eq 'KILL') {
         my @workers = workers();
 
-        kill 'KILL', master();
+        signal 'KILL', master();
         sleep 0.5;
         is(answer(10), text(10),
            'without their master workers and engine go on');
-        kill 'TERM', @workers;
+        signal 'TERM', @workers;
 
     } else {
-        kill $sig, master();
+        signal $sig, master();
     }
 
     waitpid $pid, 0 if $pid;
@@ -70,11 +70,11 @@ for my $stop (0, 1) {
     ok(ready(), 'start');
     $supervisor = another_supervisor(parent($engine = engine()));
     ok($supervisor, 'kill -9 of the supervisor: there is another one');
-    kill 'STOP', $supervisor if $stop;
+    signal 'STOP', $supervisor if $stop;
     @all = ($engine, master(), children());
     is(nginx('-s', 'quit'), 0, 'quit');
     ok(gone(@all), 'nginx and engine leave');
-    kill 'CONT', $supervisor;
+    signal 'CONT', $supervisor;
     ok(gone($supervisor), 'the new supervisor, too');
     is_deeply([ programs() ], [], 'nothing is left');
 }
@@ -86,10 +86,10 @@ conf(main => 'master_process off;');
 run_nginx(0);
 ok(ready(), 'start without a master');
 @all = (programs(), master());
-kill 'HUP', master();
+signal 'HUP', master();
 sleep 0.5;
 ok(alive(master()), 'a reload without a master does not crash');
-kill 'TERM', master();
+signal 'TERM', master();
 ok(gone(@all), 'nothing is left');
 
 nothing_left();

@@ -28,8 +28,8 @@ ok(reload(), 'reload with another engine_timeout');
 is(engine(), $engine, 'which is no reason for another engine');
 
 my $s = stream(1000);
-kill 'STOP', $supervisor;
-kill 'STOP', $engine;
+signal 'STOP', $supervisor;
+signal 'STOP', $engine;
 my $began = time;
 finish($s);
 ok($s->{buf} !~ /\[DONE\]/, 'an engine that hangs ends the stream');
@@ -39,7 +39,7 @@ is((post(4))[0], 503, 'requests get 503');
 like(log_since(), qr/\[error\] [^\n]*the engine hangs/, 'the log, too');
 is(engine(), $engine, 'it is still that engine');
 my $restarts = status('restarts');
-kill 'CONT', $supervisor;
+signal 'CONT', $supervisor;
 ok(ready(), 'its supervisor brings another one');
 ok(!alive($engine), 'the hung one was killed');
 isnt(engine(), $engine, 'this is another process');
@@ -56,7 +56,7 @@ like($hung[0], qr/hung, its last heartbeat was \d+ ms old .*killed/,
 no_alerts('hung engine', qr/engine process \d+ hung/);
 
 $engine = engine();
-kill 'STOP', $engine;
+signal 'STOP', $engine;
 $began = time;
 ok(wait_for(sub { !alive($engine) }), 'an idle engine that hangs is killed');
 cmp_ok(time - $began, '>', 1.5, 'not before engine_timeout');
@@ -70,7 +70,7 @@ $supervisor = parent($engine);
 # a request ring that is full: who has a place waits, whoever leaves does so
 
 $engine = engine();
-kill 'STOP', $engine;
+signal 'STOP', $engine;
 
 my @clients = map { request('POST /v1/chat/completions',
                             chat(20, 1, 'x' x 25000)) } 1 .. 24;
@@ -80,7 +80,7 @@ is(scalar @told, 0, 'what finds no room in the ring is not refused');
 close $_ for splice @clients, 0, 8;
 close $_ for splice @clients, -8;
 sleep 0.5;
-kill 'CONT', $engine;
+signal 'CONT', $engine;
 
 my @whole = grep { join('', read_all($_, 20)) =~ /\[DONE\]/ } @clients;
 

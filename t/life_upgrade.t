@@ -27,16 +27,15 @@ $supervisor = parent($engine);
 $old = master();
 $s = stream(150);
 
-kill 'USR2', $old;
-ok(wait_for(sub { -e "$S->{pid}.oldbin" && master() != $old }),
-   'USR2: a new master');
-sleep 0.5;
+signal 'USR2', $old;
+ok(another_master($old), 'USR2: a new master');
+ok(wait_for(sub { workers() == 2 }), 'with workers');
 is(scalar(programs()), 2, 'with the same engine');
-kill 'WINCH', $old;
+signal 'WINCH', $old;
 sleep 0.5;
 is(engine(), $engine, 'also when the old workers leave');
 is(answer(4), text(4), 'new workers have it');
-kill 'QUIT', $old;
+signal 'QUIT', $old;
 is(finish($s), text(150), 'a stream over it is complete');
 ok(gone($old), 'the old master leaves');
 is(engine(), $engine, 'the engine stays');
@@ -53,16 +52,47 @@ $old = master();
 $s = stream(100);
 conf(model => 'path null:text=closed/answer,rate=100;');
 
-kill 'USR2', $old;
-ok(wait_for(sub { -e "$S->{pid}.oldbin" && master() != $old
-                  && programs() == 4 }),
+signal 'USR2', $old;
+ok(another_master($old) && wait_for(sub { programs() == 4 }),
    'USR2 with a changed engine: there are two');
-kill 'QUIT', $old;
+signal 'QUIT', $old;
 is(finish($s), text(100), 'the old stream completes');
 ok(gone($old, $engine, $supervisor), 'the old engine leaves with its master');
 ok(ready() && engine() != $engine, 'the new one stays');
 is(answer(4), text(4), 'and answers');
 no_alerts('USR2 with a changed engine');
+
+# a new binary that is given up: workers that the old master starts again have
+# the engine, also one that died meanwhile
+
+$engine = engine();
+$supervisor = supervisor();
+$old = master();
+
+signal 'USR2', $old;
+my $new = another_master($old);
+ok($new, 'USR2 once more');
+my @before = workers($old);
+
+signal 'WINCH', $old;
+ok(gone(@before), 'the old workers leave');
+signal 'STOP', $supervisor;
+signal 'KILL', $engine, $supervisor;
+ok(wait_for(sub { my $e = engine(); $e > 0 && $e != $engine && ready(0.1) }),
+   'engine and supervisor are killed and come back');
+$engine = engine();
+
+signal 'HUP', $old;
+ok(wait_for(sub { workers($old) == 2 }), 'the old master starts workers');
+signal 'QUIT', $new;
+ok(gone($new), 'the new one leaves');
+ok(wait_for(sub { master() == $old }), 'the old one has its pid file back');
+is(engine(), $engine, 'they have the same engine');
+ok(!(grep { answer(4) ne text(4) } 1 .. 8), 'and answer');
+is(scalar(programs()), 2, 'one supervisor, one engine');
+ok(reload(), 'a reload of the old master');
+is(engine(), $engine, 'keeps it');
+no_alerts('USR2 given up');
 
 stop_nginx();
 nothing_left();

@@ -119,7 +119,7 @@ is($m->{v}{'mistral_requests_total{model="m",code="499"}'}, 3,
    'requests as before');
 
 my @old = workers();
-kill 'KILL', @old;
+signal 'KILL', @old;
 ok(wait_for(sub { my %o = map { $_ => 1 } @old;
                   (grep { !$o{$_} } workers()) == 2 }), 'new workers');
 ok(ready(), 'ready');
@@ -133,7 +133,7 @@ is($m->{v}{'mistral_requests_total{model="m",code="499"}'}, 3,
 
 my $engine = engine();
 $s = tokens(400);
-kill 'KILL', $engine;
+signal 'KILL', $engine;
 finish($s);
 ok(wait_for(sub { my $e = engine(); $e && $e != $engine && ready(0.1) }),
    'another engine');
@@ -176,13 +176,15 @@ is($m->{v}{'mistral_completion_tokens_total{model="m"}'}, $tokens + 67,
 
 my $super = supervisor();
 $engine = engine();
-kill 'STOP', $super;
-kill 'KILL', $super, $engine;
+chmod 0, $S->{program};                        # none can be started
+signal 'STOP', $super;
+signal 'KILL', $super, $engine;
 ok(wait_for(sub { (get('/healthz'))[0] == 503 }), 'without an engine');
 $m = scrape('no engine');
 is($m->{v}{'mistral_engine_ready{model="m"}'}, 0, 'it is not ready');
 is(ask('/v1/completions', '{"prompt":"x"}'), 503, 'requests get 503');
 is(shed_count('engine'), 1, 'which are counted');
+chmod 0755, $S->{program};
 ok(reload_with(), 'reload');
 ok(ready(), 'ready');
 
@@ -368,7 +370,7 @@ sub shed_count {
 sub reload_with {
     my %old = map { $_ => 1 } workers();
 
-    kill 'HUP', master();
+    signal 'HUP', master();
 
     return wait_for(sub { 2 == grep { !$old{$_} } workers() });
 }

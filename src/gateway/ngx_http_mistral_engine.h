@@ -9,10 +9,18 @@
 
 #include "gateway/ngx_http_mistral.h"
 
+#include <sched.h>
+
 
 /* mst_kv_type_t's number: the gateway does not see the model room */
 #define NGX_HTTP_MISTRAL_KV_F32   0
 #define NGX_HTTP_MISTRAL_KV_AUTO  ((uint32_t) -1)
+
+/* descriptors of one message (the kernel's limit), messages of an engine */
+#define NGX_HTTP_MISTRAL_KIT   253
+#define NGX_HTTP_MISTRAL_KITS  ((MST_FD_SLOT0 + MST_MAX_SLOTS                 \
+                                 + MST_SETUP_FILES)                           \
+                                / NGX_HTTP_MISTRAL_KIT + 1)
 
 /* what a new binary (USR2) finds its engines by */
 #define NGX_HTTP_MISTRAL_ENV      "NGX_MISTRAL"
@@ -31,6 +39,7 @@ struct ngx_http_mistral_engine_s {
     ngx_str_t    name;                         /* of the block; own copy */
     mst_map_t    map;
     int          memfd;
+    int          life_r;                       /* for a new supervisor */
     int          life_w;                       /* closed everywhere = end */
     int          alive_r;                      /* EOF = supervisor and
                                                   engine are gone */
@@ -39,6 +48,17 @@ struct ngx_http_mistral_engine_s {
     int          wake;                         /* eventfd of the engine */
     ngx_uint_t   n_slots;
     int         *slots;                        /* [n_slots] eventfds */
+
+    /* for a new supervisor, too; not handed on by USR2 */
+    int          setup;                        /* mst_setup.h */
+    int          program;                      /* O_PATH, of its image */
+    ngx_uint_t   n_files;
+    int          files[MST_SETUP_FILES];
+    int          kit[NGX_HTTP_MISTRAL_KITS];   /* copies of all, kit.c */
+    unsigned     image:1;                      /* the kit has the program */
+    unsigned     packed:1;                     /* there is a kit */
+    cpu_set_t    cpus;                         /* that the master may use */
+
     void        *link;                         /* of this worker, link.c */
 };
 
@@ -63,10 +83,22 @@ void ngx_http_mistral_inherit_end(ngx_cycle_t *cycle);
 ngx_int_t ngx_http_mistral_export(ngx_cycle_t *cycle,
     ngx_http_mistral_main_conf_t *mmcf);
 
+/* kit.c: pack in the master, where errors are logged; open in a worker, which
+   finds errno */
+ngx_int_t ngx_http_mistral_kit_pack(ngx_http_mistral_engine_t *e,
+    ngx_log_t *log);
+
 /* engine.c */
 ngx_http_mistral_engine_t *ngx_http_mistral_engine_alloc(ngx_str_t *name,
     ngx_uint_t n_slots, ngx_log_t *log);
 void ngx_http_mistral_engine_free(ngx_http_mistral_engine_t *e);
+void ngx_http_mistral_engine_strip(ngx_http_mistral_engine_t *e);
+
+/* supervisor or engine are there */
+ngx_uint_t ngx_http_mistral_engine_supervised(ngx_http_mistral_engine_t *e);
+
+/* another writing end of the alive pipe, close-on-exec, or -1 with errno */
+int ngx_http_mistral_engine_alive(ngx_http_mistral_engine_t *e);
 
 /* link.c: without a master a reload renews the links of the same process */
 void ngx_http_mistral_link_renew(ngx_cycle_t *cycle);

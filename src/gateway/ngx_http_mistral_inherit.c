@@ -5,7 +5,8 @@
  * whose identity it needs and closes the others, because a held descriptor
  * would keep their engines alive.
  *
- *   NGX_MISTRAL=HASH,N_SLOTS,MEMFD,LIFE,ALIVE,LOG_R,LOG_W,WAKE,SLOT...;...
+ *   NGX_MISTRAL=HASH,N_SLOTS,MEMFD,LIFE_R,LIFE_W,ALIVE,LOG_R,LOG_W,WAKE,
+ *               SLOT...;...
  *
  * Master only.  What stands in the variable is believed only when nginx
  * itself was started with inherited sockets, and only after the segment was
@@ -16,7 +17,7 @@
 #include "gateway/ngx_http_mistral_engine.h"
 
 
-#define NGX_HTTP_MISTRAL_FIXED  6              /* descriptors but the slots */
+#define NGX_HTTP_MISTRAL_FIXED  7              /* descriptors but the slots */
 
 
 static char *ngx_http_mistral_inherit_find(uint64_t hash);
@@ -83,11 +84,12 @@ ngx_http_mistral_inherit_attach(ngx_cycle_t *cycle,
     mst_err_t  err;
 
     e->memfd = fds[0];
-    e->life_w = fds[1];
-    e->alive_r = fds[2];
-    e->log_r = fds[3];
-    e->log_w = fds[4];
-    e->wake = fds[5];
+    e->life_r = fds[1];
+    e->life_w = fds[2];
+    e->alive_r = fds[3];
+    e->log_r = fds[4];
+    e->log_w = fds[5];
+    e->wake = fds[6];
 
     ngx_memcpy(e->slots, &fds[NGX_HTTP_MISTRAL_FIXED],
                e->n_slots * sizeof(int));
@@ -148,9 +150,7 @@ ngx_http_mistral_inherit_close(int *fds, ngx_uint_t n_slots)
     ngx_uint_t  i;
 
     for (i = 0; i < NGX_HTTP_MISTRAL_FIXED + n_slots; i++) {
-        if (fds[i] != -1) {
-            (void) close(fds[i]);
-        }
+        (void) close(fds[i]);
     }
 }
 
@@ -214,11 +214,9 @@ ngx_http_mistral_inherit_numbers(char *p, uint64_t *hash, int *fds,
             return NULL;
         }
 
-        /* LIFE and ALIVE are -1 while no supervisor could be started */
-
         n = strtol(end + 1, &end, 10);
 
-        if (n < -1 || n > NGX_MAX_INT32_VALUE || (n >= 0 && n < 3)) {
+        if (n < 3 || n > NGX_MAX_INT32_VALUE) {
             return NULL;
         }
 
@@ -291,9 +289,9 @@ ngx_http_mistral_export_engine(u_char *p, ngx_http_mistral_engine_t *e)
 {
     ngx_uint_t  i;
 
-    p = ngx_sprintf(p, "%016xL,%ui,%d,%d,%d,%d,%d,%d", e->hash, e->n_slots,
-                    e->memfd, e->life_w, e->alive_r, e->log_r, e->log_w,
-                    e->wake);
+    p = ngx_sprintf(p, "%016xL,%ui,%d,%d,%d,%d,%d,%d,%d", e->hash, e->n_slots,
+                    e->memfd, e->life_r, e->life_w, e->alive_r, e->log_r,
+                    e->log_w, e->wake);
 
     for (i = 0; i < e->n_slots; i++) {
         p = ngx_sprintf(p, ",%d", e->slots[i]);

@@ -28,12 +28,11 @@ static void ngx_http_mistral_link_claim(ngx_http_mistral_link_t *link);
 static void ngx_http_mistral_link_forget_slots(ngx_http_mistral_engine_t *e,
     ngx_uint_t own);
 static void ngx_http_mistral_link_detach(ngx_http_mistral_link_t *link);
-static ngx_connection_t *ngx_http_mistral_link_watch(
-    ngx_http_mistral_link_t *link, int fd, ngx_event_handler_pt handler);
-static void ngx_http_mistral_link_unwatch(ngx_connection_t *c);
 static void ngx_http_mistral_link_wake_handler(ngx_event_t *ev);
 static void ngx_http_mistral_link_alive_handler(ngx_event_t *ev);
 static void ngx_http_mistral_link_timer_handler(ngx_event_t *ev);
+static void ngx_http_mistral_link_stale(ngx_http_mistral_link_t *link,
+    uint64_t age);
 
 
 /* of this process; a reload without a master replaces them */
@@ -104,17 +103,22 @@ ngx_http_mistral_init_process(ngx_cycle_t *cycle)
 static void
 ngx_http_mistral_link_cloexec(ngx_http_mistral_engine_t *e)
 {
-    int         fds[6];
+    int         fds[7];
     ngx_uint_t  i;
 
-    fds[0] = e->memfd;
-    fds[1] = e->life_w;
-    fds[2] = e->alive_r;
-    fds[3] = e->log_r;
-    fds[4] = e->log_w;
-    fds[5] = e->wake;
+    if (e->packed) {
+        ngx_http_mistral_engine_strip(e);
+    }
 
-    for (i = 0; i < 6; i++) {
+    fds[0] = e->memfd;
+    fds[1] = e->life_r;
+    fds[2] = e->life_w;
+    fds[3] = e->alive_r;
+    fds[4] = e->log_r;
+    fds[5] = e->log_w;
+    fds[6] = e->wake;
+
+    for (i = 0; i < 7; i++) {
         if (fds[i] != -1) {
             (void) fcntl(fds[i], F_SETFD, FD_CLOEXEC);
         }
@@ -135,10 +139,6 @@ ngx_http_mistral_link_attach(ngx_cycle_t *cycle, ngx_http_mistral_model_t *m)
     e = m->engine;
     e->link = NULL;
 
-    if (e->alive_r == -1) {
-        return NGX_ERROR;
-    }
-
     /* in the heap: requests may outlive a cycle that had no master */
 
     link = ngx_calloc(sizeof(ngx_http_mistral_link_t), cycle->log);
@@ -157,6 +157,12 @@ ngx_http_mistral_link_attach(ngx_cycle_t *cycle, ngx_http_mistral_model_t *m)
     link->timer.handler = ngx_http_mistral_link_timer_handler;
     link->timer.cancelable = 1;
 
+    link->revive.data = link;
+    link->revive.log = cycle->log;
+    link->revive.handler = ngx_http_mistral_revive_handler;
+    link->revive.cancelable = 1;
+    link->program = m->setup->program;
+
     link->copy_size = e->map.rsp_size / 2;
     link->copy = ngx_alloc(link->copy_size, cycle->log);
 
@@ -174,8 +180,7 @@ ngx_http_mistral_link_attach(ngx_cycle_t *cycle, ngx_http_mistral_model_t *m)
     *lp = link;
     e->link = link;
 
-    link->alive = ngx_http_mistral_link_watch(link, e->alive_r,
-                                         ngx_http_mistral_link_alive_handler);
+    ngx_http_mistral_link_watch_alive(link);
     link->log = ngx_http_mistral_log_watch(cycle, e);
 
     ngx_http_mistral_link_claim(link);
@@ -287,6 +292,8 @@ ngx_http_mistral_link_detach(ngx_http_mistral_link_t *link)
         ngx_del_timer(&link->timer);
     }
 
+    ngx_http_mistral_revive_end(link);
+
     ngx_http_mistral_link_unwatch(link->wake);
     ngx_http_mistral_link_unwatch(link->alive);
     ngx_http_mistral_link_unwatch(link->log);
@@ -337,7 +344,7 @@ ngx_http_mistral_link_renew(ngx_cycle_t *cycle)
 }
 
 
-static ngx_connection_t *
+ngx_connection_t *
 ngx_http_mistral_link_watch(ngx_http_mistral_link_t *link, int fd,
     ngx_event_handler_pt handler)
 {
@@ -372,7 +379,7 @@ ngx_http_mistral_link_watch(ngx_http_mistral_link_t *link, int fd,
 }
 
 
-static void
+void
 ngx_http_mistral_link_unwatch(ngx_connection_t *c)
 {
     if (c == NULL) {
@@ -421,6 +428,7 @@ ngx_http_mistral_link_look(ngx_http_mistral_link_t *link)
         if (mst_stat_beat_age(&shm->stat, mst_time_ns())
             > link->timeout * MST_MS)
         {
+            ngx_http_mistral_link_timer(link); /* somebody must look at it */
             return NGX_HTTP_MISTRAL_DOWN;
         }
 
@@ -543,6 +551,7 @@ ngx_http_mistral_link_wake_handler(ngx_event_t *ev)
     }
 
     ngx_http_mistral_cancel_look();
+    (void) ngx_http_mistral_revive_look(link);
 
     for (i = 0; i < NGX_HTTP_MISTRAL_PASSES; i++) {
         if (ngx_http_mistral_call_pass(link) == NGX_OK) {
@@ -553,6 +562,14 @@ ngx_http_mistral_link_wake_handler(ngx_event_t *ev)
     /* it does not end: clients and timers first, then on without a wake-up */
 
     ngx_post_event(ev, &ngx_posted_next_events);
+}
+
+
+void
+ngx_http_mistral_link_watch_alive(ngx_http_mistral_link_t *link)
+{
+    link->alive = ngx_http_mistral_link_watch(link, link->engine->alive_r,
+                                         ngx_http_mistral_link_alive_handler);
 }
 
 
@@ -577,10 +594,10 @@ ngx_http_mistral_link_alive_handler(ngx_event_t *ev)
 
     ngx_log_error(NGX_LOG_ERR, ev->log, 0,
                   "mistral model \"%V\": the engine and its supervisor "
-                  "are gone, there is no engine until a reload",
-                  &link->engine->name);
+                  "are gone", &link->engine->name);
 
     ngx_http_mistral_call_lost(link, 1);
+    ngx_http_mistral_revive(link);
 }
 
 
@@ -634,25 +651,33 @@ ngx_http_mistral_link_timer_handler(ngx_event_t *ev)
     shm = link->engine->map.shm;
     age = mst_stat_beat_age(&shm->stat, mst_time_ns());
 
-    if (atomic_load(&shm->state) != MST_STATE_READY
+    if (link->gone || atomic_load(&shm->state) != MST_STATE_READY
         || age <= link->timeout * MST_MS)
     {
         link->hung = 0;
+        link->alone = 0;
 
-    } else if (ngx_http_mistral_call_busy(link)) {
-
-        if (!link->hung) {
-            link->hung = 1;
-            ngx_log_error(NGX_LOG_ERR, ev->log, 0,
-                          "mistral model \"%V\": the engine hangs, its last "
-                          "heartbeat is %uL ms old",
-                          &link->engine->name, age / MST_MS);
-        }
-
-        ngx_http_mistral_call_lost(link, 1);
+    } else {
+        ngx_http_mistral_link_stale(link, age / MST_MS);
     }
 
-    if (ngx_http_mistral_call_busy(link)) {
+    if (link->hung || ngx_http_mistral_call_busy(link)) {
         ngx_http_mistral_link_timer(link);
     }
+}
+
+
+static void
+ngx_http_mistral_link_stale(ngx_http_mistral_link_t *link, uint64_t age)
+{
+    if (!link->hung) {
+        link->hung = 1;
+        ngx_log_error(NGX_LOG_ERR, link->timer.log, 0,
+                      "mistral model \"%V\": the engine hangs, its last "
+                      "heartbeat is %uL ms old",
+                      &link->engine->name, age);
+    }
+
+    ngx_http_mistral_call_lost(link, 1);
+    ngx_http_mistral_revive_stale(link);
 }

@@ -9,6 +9,7 @@
 
 #include "gateway/ngx_http_mistral.h"
 #include "gateway/ngx_http_mistral_engine.h"
+#include "gateway/ngx_http_mistral_exec.h"
 #include "shm/mst_ring.h"
 
 
@@ -60,7 +61,16 @@ typedef struct {
     ngx_connection_t             *log;
     ngx_event_t                   timer;
 
-    unsigned                      gone:1;      /* the supervisor */
+    /* revive.c: while there is no engine */
+    ngx_event_t                   revive;
+    ngx_connection_t             *answer;      /* of the program that runs */
+    ngx_http_mistral_exec_t      *exec;
+    pid_t                         pid;
+    const char                   *program;     /* its path */
+
+    unsigned                      alone:1;     /* stale without a supervisor
+                                                  at the last look */
+    unsigned                      gone:1;      /* engine and supervisor */
     unsigned                      broken:1;    /* in broken_epoch */
     unsigned                      hung:1;      /* was logged */
 } ngx_http_mistral_link_t;
@@ -79,6 +89,17 @@ void ngx_http_mistral_call_lost(ngx_http_mistral_link_t *link,
 ngx_uint_t ngx_http_mistral_call_busy(ngx_http_mistral_link_t *link);
 void ngx_http_mistral_call_retry(ngx_http_mistral_link_t *link);
 
+/* revive.c: "gone" from now on, until it is not */
+void ngx_http_mistral_revive(ngx_http_mistral_link_t *link);
+void ngx_http_mistral_revive_handler(ngx_event_t *ev);
+void ngx_http_mistral_revive_end(ngx_http_mistral_link_t *link);
+
+/* somebody may have started one; 1 = there is nothing to revive */
+ngx_uint_t ngx_http_mistral_revive_look(ngx_http_mistral_link_t *link);
+
+/* an engine that nobody else would kill; from the timer of a stale one */
+void ngx_http_mistral_revive_stale(ngx_http_mistral_link_t *link);
+
 /* link.c */
 
 /* an order of this worker to a model's engine: mst_shm_t.flush or .knock */
@@ -90,6 +111,10 @@ typedef enum {
 void ngx_http_mistral_link_order(ngx_http_mistral_model_t *m,
     ngx_http_mistral_order_e order);
 
+ngx_connection_t *ngx_http_mistral_link_watch(ngx_http_mistral_link_t *link,
+    int fd, ngx_event_handler_pt handler);
+void ngx_http_mistral_link_unwatch(ngx_connection_t *c);
+void ngx_http_mistral_link_watch_alive(ngx_http_mistral_link_t *link);
 ngx_http_mistral_state_e ngx_http_mistral_link_look(
     ngx_http_mistral_link_t *link);
 void ngx_http_mistral_link_wake(ngx_http_mistral_link_t *link);

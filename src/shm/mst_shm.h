@@ -155,6 +155,8 @@ typedef struct {
     _Atomic uint32_t  context;     /* engine, at READY */
     _Atomic uint32_t  timeout_ms;  /* engine_timeout, of the newest
                                       configuration: the master; 0 = none */
+    _Atomic uint64_t  revive_ns;   /* CAS by the worker that starts a
+                                      supervisor, when it does */
 
     _Alignas(MST_CACHE_LINE)
     _Atomic uint32_t  sleeping;    /* 1 = write MST_FD_WAKE to wake the
@@ -188,7 +190,9 @@ typedef struct {
  * the segment's are skipped by both sides.
  *
  * A supervisor that dies is replaced by its engine; the next one writes its
- * pid and nothing else, and what is in work goes on.
+ * pid and nothing else, and what is in work goes on.  When both die a worker
+ * starts another supervisor, and an engine that stands still without one is
+ * killed by a worker; who is there the locks tell, mst_owner.h.
  *
  * A supervisor that waits for the end of the engine before (MST_FD_PREV)
  * says DRAINING until then.

@@ -55,8 +55,11 @@ mistral_engine_serve(mistral_engine_t *e, uint32_t epoch, pid_t supervisor)
         return MISTRAL_FAILED;
     }
 
+    /* from then on its death shall only find this thread awake, should we be
+       stopped */
+
     if (mistral_engine_keep(e, supervisor) == MST_OK) {
-        (void) prctl(PR_SET_PDEATHSIG, 0);
+        (void) prctl(PR_SET_PDEATHSIG, SIGCONT);
     }
 
     shm = e->map.shm;

@@ -29,10 +29,10 @@ use Test::More;
 use Time::HiRes qw/ sleep time /;
 
 our @EXPORT = qw/ server use_server conf nginx reload run_nginx stop_nginx
-                  programs engine supervisor another_supervisor master
-                  children workers parent cmdline field alive gone fds
-                  has_peer foreign_fds request get fetch chat post answer stream_of stream
-                  read_some finish read_all status ready wait_for log_text
+                  signal programs engine supervisor another_supervisor master
+                  another_master children workers parent cmdline field alive
+                  gone fds has_peer foreign_fds request get fetch chat post
+                  answer stream_of stream read_some finish read_all status ready wait_for log_text
                   log_since mark no_alerts nothing_left slurp write_file
                   free_port text user time_out $Build $Nginx /;
 
@@ -201,7 +201,7 @@ sub run_nginx {
 sub stop_nginx {
     my @all = (programs(), master(), children());
 
-    kill $_[0] // 'QUIT', master();
+    signal($_[0] // 'QUIT', master());
     ok(gone(@all), 'nothing is left');
 }
 
@@ -234,7 +234,7 @@ sub another_supervisor {
     my ($old) = @_;
     my $new;
 
-    kill 'KILL', $old;
+    signal('KILL', $old);
     wait_for(sub { ($new) = log_since()
                             =~ /supervisor (\d+): supervisor $old died, /;
                    $new && alive($new) });
@@ -245,6 +245,23 @@ sub another_supervisor {
 sub master {
     my ($pid) = slurp($S->{pid}) =~ /(\d+)/;
     return $pid // 0;
+}
+
+# a new binary's, from when its pid file is written
+
+sub another_master {
+    my ($old) = @_;
+
+    return wait_for(sub { -e "$S->{pid}.oldbin"
+                          && master() && master() != $old }) ? master() : 0;
+}
+
+# 0 and "negative" pids are whole groups: never those
+
+sub signal {
+    my ($name, @pids) = @_;
+
+    return kill $name, grep { ($_ // 0) > 1 } @pids;
 }
 
 sub children {
@@ -516,10 +533,13 @@ END {
     if ($$ == $Owner) {
         for my $s (@Servers) {
             use_server($s);
-            kill 'TERM', grep { $_ } master() if -e $S->{pid};
-            wait_for(sub { !-e $S->{pid} }, 3);
-            kill 'KILL', programs(),
-                 grep { waitpid($_, WNOHANG) == 0 } keys %{ $S->{pids} };
+            my @masters = map { slurp($_) =~ /(\d+)/ }
+                          $S->{pid}, "$S->{pid}.oldbin";
+
+            signal('TERM', @masters);
+            wait_for(sub { !grep { alive($_) } @masters }, 3);
+            signal('KILL', programs(),
+                   grep { waitpid($_, WNOHANG) == 0 } keys %{ $S->{pids} });
         }
     }
 
