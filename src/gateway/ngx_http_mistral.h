@@ -118,8 +118,9 @@ typedef struct {
  * handlers, and must end it by ngx_http_mistral_link_end() in every case.
  *
  * record: each record of this id, already checked, in order; valid during
- * the call only.  lost: the engine died, hangs or restarted, nothing more
- * will come (the call is no longer in flight).  pass: once after a pass over
+ * the call only.  lost: the engine died, hangs or restarted, or this worker
+ * is about to be cut; nothing more will come (the call is no longer in
+ * flight).  pass: once after a pass over
  * the ring in which this call had records (a "lost" too): the place to write
  * to the client.  A handler may end calls, its own too; after lost and after
  * a DONE or REFUSE record the link touches the call only for its pass.
@@ -147,6 +148,8 @@ struct ngx_http_mistral_call_s {
                                                   SUBMIT has taken over */
     unsigned                    inflight:1;
     unsigned                    queued:1;      /* in dirty */
+    unsigned                    cut:1;         /* lost, and not the engine's
+                                                  fault */
     unsigned                    paused:1;      /* wished for */
     unsigned                    new_pace:1;    /* not sent yet: in control */
     unsigned                    new_pause:1;   /* not sent yet: in control */

@@ -450,6 +450,8 @@ ngx_http_mistral_call_lost(ngx_http_mistral_link_t *link, ngx_uint_t all)
         ngx_http_mistral_call_cancel(link, call->id, call->engine_epoch);
 
         ngx_http_mistral_call_dirty(link, call);
+
+        call->cut = link->cut;
         call->lost(call);
     }
 

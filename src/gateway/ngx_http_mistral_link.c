@@ -222,6 +222,8 @@ ngx_http_mistral_link_claim(ngx_http_mistral_link_t *link)
         return;
     }
 
+    ngx_http_mistral_exit_watch(link);
+
     link->index = i;
     link->slot = &e->map.slots[i];
     link->slot_epoch = atomic_load(&link->slot->epoch);
@@ -293,6 +295,7 @@ ngx_http_mistral_link_detach(ngx_http_mistral_link_t *link)
     }
 
     ngx_http_mistral_revive_end(link);
+    ngx_http_mistral_exit_end(link);
 
     ngx_http_mistral_link_unwatch(link->wake);
     ngx_http_mistral_link_unwatch(link->alive);
@@ -408,6 +411,10 @@ ngx_http_mistral_link_look(ngx_http_mistral_link_t *link)
 
     if (link == NULL || link->index == -1 || link->gone) {
         return NGX_HTTP_MISTRAL_DOWN;
+    }
+
+    if (link->cut) {
+        return NGX_HTTP_MISTRAL_DRAINING;
     }
 
     shm = link->engine->map.shm;
@@ -548,6 +555,12 @@ ngx_http_mistral_link_wake_handler(ngx_event_t *ev)
             ngx_log_error(NGX_LOG_ALERT, ev->log, ngx_errno,
                           "read() from an eventfd failed");
         }
+    }
+
+    if (c->close) {
+        c->close = 0;
+        ngx_http_mistral_exit_begin(link);
+        return;
     }
 
     ngx_http_mistral_cancel_look();

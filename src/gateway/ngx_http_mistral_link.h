@@ -68,6 +68,10 @@ typedef struct {
     pid_t                         pid;
     const char                   *program;     /* its path */
 
+    ngx_event_t                   exit;        /* exit.c */
+
+    unsigned                      cut:1;       /* nginx is about to close all
+                                                  connections */
     unsigned                      alone:1;     /* stale without a supervisor
                                                   at the last look */
     unsigned                      gone:1;      /* engine and supervisor */
@@ -88,6 +92,11 @@ void ngx_http_mistral_call_lost(ngx_http_mistral_link_t *link,
     ngx_uint_t all);
 ngx_uint_t ngx_http_mistral_call_busy(ngx_http_mistral_link_t *link);
 void ngx_http_mistral_call_retry(ngx_http_mistral_link_t *link);
+
+/* exit.c: begin: this worker leaves */
+void ngx_http_mistral_exit_watch(ngx_http_mistral_link_t *link);
+void ngx_http_mistral_exit_begin(ngx_http_mistral_link_t *link);
+void ngx_http_mistral_exit_end(ngx_http_mistral_link_t *link);
 
 /* revive.c: "gone" from now on, until it is not */
 void ngx_http_mistral_revive(ngx_http_mistral_link_t *link);

@@ -194,6 +194,19 @@ ngx_http_mistral_lost(ngx_http_mistral_call_t *call)
     }
 
     ctx->fault = 1;
+    if (call->cut) {
+        ctx->shed = "draining";
+        (void) mst_api_error_set(&ctx->error, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                 "shutting_down", "",
+                                 "The server is shutting down, try again.");
+
+        ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
+                      "mistral: request \"%V\" is cut after %uD tokens, see "
+                      "\"worker_shutdown_timeout\"", &ctx->id,
+                      choice->tokens);
+        return;
+    }
+
     ctx->shed = ngx_http_mistral_unavailable(NGX_HTTP_MISTRAL_DOWN,
                                              &ctx->error);
 
