@@ -19,7 +19,8 @@ time_out(120);
 # all that a scrape may hold, and nothing else
 
 my @counters = qw/ requests_total prompt_tokens_total cached_tokens_total
-                   completion_tokens_total preemptions_total shed_total
+                   completion_tokens_total wasted_tokens_total
+                   preemptions_total shed_total
                    client_aborts_total engine_restarts_total /;
 my @gauges = qw/ engine_ready drained kv_cache_efficiency_ratio scheduler_running scheduler_queue_length
                  scheduler_waiting_tokens kv_cache_blocks

@@ -24,6 +24,7 @@ static void ngx_http_mistral_cancel_settle(ngx_http_mistral_ctx_t *ctx);
 static void ngx_http_mistral_cancel_knock(ngx_http_mistral_main_conf_t *mmcf);
 static ngx_http_mistral_ctx_t *ngx_http_mistral_cancel_find(const char *id);
 static void ngx_http_mistral_cancel_end(ngx_http_mistral_ctx_t *ctx);
+static void ngx_http_mistral_cancelled(ngx_http_mistral_ctx_t *ctx);
 
 
 const ngx_http_mistral_policy_t  ngx_http_mistral_cancel_policy = {
@@ -193,12 +194,14 @@ ngx_http_mistral_cancel_find(const char *id)
 }
 
 
-/* no client shall try it again: neither 409 nor any of 5xx */
-
 static void
 ngx_http_mistral_cancel_end(ngx_http_mistral_ctx_t *ctx)
 {
     ngx_connection_t  *c;
+
+    if (ctx->unwinding) {
+        return;                                /* its client was faster */
+    }
 
     c = ctx->request->connection;
 
@@ -208,10 +211,23 @@ ngx_http_mistral_cancel_end(ngx_http_mistral_ctx_t *ctx)
                   "mistral: request \"%V\" cancelled by mistral_control",
                   &ctx->id);
 
+    if (ngx_http_mistral_unwind(ctx, ngx_http_mistral_cancelled) != NGX_OK) {
+        ngx_http_mistral_cancelled(ctx);
+        ngx_http_run_posted_requests(c);
+    }
+}
+
+
+/* no client shall try it again: neither 409 nor any of 5xx */
+
+static void
+ngx_http_mistral_cancelled(ngx_http_mistral_ctx_t *ctx)
+{
+    ctx->aborted = "error";
+
     (void) mst_api_error_set(&ctx->error, NGX_HTTP_MISTRAL_GONE, "cancelled",
                              "", "The request was cancelled by the "
                              "operator.");
 
     ngx_http_mistral_fail(ctx);
-    ngx_http_run_posted_requests(c);
 }

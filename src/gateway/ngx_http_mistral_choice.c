@@ -21,6 +21,7 @@ static int ngx_http_mistral_end_text(ngx_http_mistral_choice_t *choice,
     const char **reason);
 static int ngx_http_mistral_start_choice(ngx_http_mistral_choice_t *choice);
 static int ngx_http_mistral_echo(ngx_http_mistral_choice_t *choice);
+static void ngx_http_mistral_gather(ngx_http_mistral_choice_t *choice);
 static int ngx_http_mistral_chunk(ngx_http_mistral_choice_t *choice);
 static ngx_uint_t ngx_http_mistral_is_stop(ngx_http_mistral_ctx_t *ctx,
     uint32_t id);
@@ -202,6 +203,8 @@ ngx_http_mistral_end_choice(ngx_http_mistral_choice_t *choice,
         return MST_ERROR;
     }
 
+    ngx_http_mistral_gather(choice);
+
     for (i = 0; i < ctx->n_copies; i++) {
         (void) mst_reply_sse_finish(&ctx->reply, choice->index + i, reason,
                                     &ctx->out);
@@ -307,6 +310,16 @@ ngx_http_mistral_echo(ngx_http_mistral_choice_t *choice)
 }
 
 
+/* all of its tokens until now are in chunks, or have no text */
+
+static void
+ngx_http_mistral_gather(ngx_http_mistral_choice_t *choice)
+{
+    choice->ctx->gathered += choice->tokens - choice->gathered;
+    choice->gathered = choice->tokens;
+}
+
+
 /* what is certain of a stream's text becomes one chunk */
 
 static int
@@ -332,6 +345,8 @@ ngx_http_mistral_chunk(ngx_http_mistral_choice_t *choice)
 
     mst_buf_reset(&choice->text);
     mst_reply_logprobs_reset(&choice->logprobs);
+
+    ngx_http_mistral_gather(choice);
 
     return ctx->out.failed ? MST_ERROR : MST_OK;
 }
@@ -405,6 +420,22 @@ ngx_http_mistral_count(const char *text, size_t len)
     }
 
     return n;
+}
+
+
+/* what the engine sampled between a stop string and the CANCEL is chance */
+
+void
+ngx_http_mistral_take_usage(ngx_http_mistral_choice_t *choice,
+    const mst_rec_done_t *rec)
+{
+    choice->usage = rec->usage;
+
+    if (choice->stopped) {
+        choice->ctx->beyond += rec->usage.completion
+                               - ngx_min(rec->usage.completion, choice->kept);
+        choice->usage.completion = choice->kept;
+    }
 }
 
 

@@ -131,6 +131,10 @@ ngx_http_mistral_fail(ngx_http_mistral_ctx_t *ctx)
 
     r = ctx->request;
 
+    if (ctx->unwinding) {
+        return;
+    }
+
     if (ctx->header_sent) {
         ngx_http_mistral_advance(ctx);
         return;

@@ -260,12 +260,13 @@ ngx_http_mistral_metrics_end(ngx_http_mistral_ctx_t *ctx)
         ngx_http_mistral_metrics_add(&mx->ttft.sum_ns, ns);
     }
 
-    if (ctx->aborted && ngx_strcmp(ctx->aborted, "abort") == 0) {
-        i = ctx->first_ns ? NGX_HTTP_MISTRAL_ABORT_DECODE
-            : ctx->admitted ? NGX_HTTP_MISTRAL_ABORT_PREFILL
-                            : NGX_HTTP_MISTRAL_ABORT_QUEUE;
-        ngx_http_mistral_metrics_add(&mx->aborts[i], 1);
+    for (i = 0; ctx->phase && i < NGX_HTTP_MISTRAL_ABORTS; i++) {
+        if (ngx_strcmp(ctx->phase, ngx_http_mistral_abort_names[i]) == 0) {
+            ngx_http_mistral_metrics_add(&mx->aborts[i], 1);
+        }
     }
+
+    ngx_http_mistral_metrics_add(&mx->wasted, ngx_http_mistral_wasted(ctx));
 
     /* after the 200 it is a broken answer, which its status tells */
 
@@ -278,6 +279,21 @@ ngx_http_mistral_metrics_end(ngx_http_mistral_ctx_t *ctx)
             ngx_http_mistral_metrics_add(&mx->sheds[i], 1);
         }
     }
+}
+
+
+uint64_t
+ngx_http_mistral_wasted(ngx_http_mistral_ctx_t *ctx)
+{
+    mst_usage_t  usage;
+
+    if (ctx->n_choices == 0) {
+        return 0;
+    }
+
+    ngx_http_mistral_usage(ctx, &usage);
+
+    return usage.completion - ngx_http_mistral_delivered(ctx) + ctx->beyond;
 }
 
 

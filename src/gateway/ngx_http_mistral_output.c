@@ -35,6 +35,10 @@ ngx_http_mistral_advance(ngx_http_mistral_ctx_t *ctx)
 {
     ngx_int_t  rc;
 
+    if (ctx->unwinding) {
+        return;
+    }
+
     if (!ctx->error.status) {
         rc = ngx_http_mistral_policy_progress(ctx);
 
@@ -191,7 +195,7 @@ ngx_http_mistral_stream(ngx_http_mistral_ctx_t *ctx)
                       "are waiting for it", &ctx->id, pending);
 
         r->connection->timedout = 1;
-        ctx->aborted = "abort";
+        ngx_http_mistral_mark_aborted(ctx);
         ngx_http_mistral_finish(ctx, NGX_ERROR);
     }
 }
@@ -268,6 +272,10 @@ ngx_http_mistral_flush(ngx_http_mistral_ctx_t *ctx)
         out = NULL;
         ngx_chain_update_chains(r->pool, &ctx->free, &ctx->busy, &out,
                                 (ngx_buf_tag_t) &ngx_http_mistral_module);
+
+        if (ctx->busy == NULL) {
+            ctx->delivered = ctx->sending;
+        }
     }
 
     if (ctx->busy == NULL && ngx_http_mistral_chunks(ctx) != MST_OK) {
@@ -323,10 +331,16 @@ ngx_http_mistral_send_buf(ngx_http_mistral_ctx_t *ctx)
         b->last_in_chain = 1;
     }
 
+    ctx->sending = ctx->gathered;
+
     rc = ngx_http_output_filter(r, cl);
 
     ngx_chain_update_chains(r->pool, &ctx->free, &ctx->busy, &cl,
                             (ngx_buf_tag_t) &ngx_http_mistral_module);
+
+    if (rc != NGX_ERROR && ctx->busy == NULL) {
+        ctx->delivered = ctx->sending;
+    }
 
     return rc == NGX_ERROR ? NGX_ERROR : NGX_OK;
 }
@@ -373,7 +387,7 @@ ngx_http_mistral_write_handler(ngx_http_request_t *r)
                       "client timed out");
 
         r->connection->timedout = 1;
-        ctx->aborted = "abort";
+        ngx_http_mistral_mark_aborted(ctx);
         ngx_http_mistral_finish(ctx, NGX_HTTP_REQUEST_TIME_OUT);
         return;
     }
@@ -381,7 +395,7 @@ ngx_http_mistral_write_handler(ngx_http_request_t *r)
     /* HTTP/3: STOP_SENDING shows here only */
 
     if (wev->error) {
-        ctx->aborted = "abort";
+        ngx_http_mistral_mark_aborted(ctx);
         ngx_http_mistral_finish(ctx, NGX_HTTP_CLIENT_CLOSED_REQUEST);
         return;
     }
@@ -436,6 +450,40 @@ ngx_http_mistral_watch(ngx_http_mistral_ctx_t *ctx)
 }
 
 
+uint64_t
+ngx_http_mistral_delivered(ngx_http_mistral_ctx_t *ctx)
+{
+    mst_usage_t          usage;
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+
+    if (ctx->n_choices == 0 || !ctx->header_sent) {
+        return 0;
+    }
+
+    if (!ctx->closed) {
+        return ctx->delivered;
+    }
+
+    ngx_http_mistral_usage(ctx, &usage);
+
+    /* nginx itself has sent what was left at the end */
+
+    if (ctx->aborted == NULL && !r->connection->error
+        && !r->connection->timedout && !r->connection->buffered)
+    {
+        return usage.completion;
+    }
+
+    if (ctx->busy && ngx_buf_size(ctx->busy->buf) == 0) {
+        ctx->delivered = ctx->sending;
+    }
+
+    return ngx_min(ctx->delivered, usage.completion);
+}
+
+
 void
 ngx_http_mistral_finish(ngx_http_mistral_ctx_t *ctx, ngx_int_t rc)
 {
@@ -443,7 +491,18 @@ ngx_http_mistral_finish(ngx_http_mistral_ctx_t *ctx, ngx_int_t rc)
 
     r = ctx->request;
 
-    ngx_http_mistral_release(ctx);
+    if (ctx->unwinding) {
+        return;                                /* it will be closed, or fail */
+    }
+
+    /* who goes without an error of ours is followed by leave() */
+
+    if (ctx->error.status
+        || (rc != NGX_ERROR && rc != NGX_HTTP_REQUEST_TIME_OUT
+            && rc != NGX_HTTP_CLIENT_CLOSED_REQUEST))
+    {
+        ngx_http_mistral_release(ctx);
+    }
 
     if (r->read_event_handler == ngx_http_test_reading) {
         r->read_event_handler = ngx_http_block_reading;

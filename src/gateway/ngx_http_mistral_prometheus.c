@@ -59,6 +59,8 @@ static void ngx_http_mistral_show_sheds(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_aborts(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
+static void ngx_http_mistral_show_wasted(const ngx_http_mistral_family_t *f,
+    const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_restarts(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_counter(const ngx_http_mistral_family_t *f,
@@ -107,6 +109,10 @@ static const ngx_http_mistral_family_t  ngx_http_mistral_names[] = {
       "Tokens sampled, those that nobody waited for any more included.",
       ngx_http_mistral_show_counter,
       offsetof(mst_stat_t, completion_tokens) },
+
+    { "wasted_tokens_total", "counter",
+      "Tokens sampled that no client got.",
+      ngx_http_mistral_show_wasted, 0 },
 
     { "time_to_first_token_seconds", "histogram",
       "From the request's head to its first token.",
@@ -459,6 +465,17 @@ ngx_http_mistral_show_aborts(const ngx_http_mistral_family_t *f,
     for (i = 0; s->mx != NULL && i < NGX_HTTP_MISTRAL_ABORTS; i++) {
         ngx_http_mistral_line(f, s, "phase", ngx_http_mistral_abort_names[i],
                               mst_stat_get(&s->mx->aborts[i]), out);
+    }
+}
+
+
+static void
+ngx_http_mistral_show_wasted(const ngx_http_mistral_family_t *f,
+    const ngx_http_mistral_sample_t *s, mst_buf_t *out)
+{
+    if (s->mx != NULL) {
+        ngx_http_mistral_line(f, s, NULL, NULL,
+                              mst_stat_get(&s->mx->wasted), out);
     }
 }
 

@@ -691,15 +691,34 @@ ngx_http_mistral_release(ngx_http_mistral_ctx_t *ctx)
 static void
 ngx_http_mistral_cleanup(void *data)
 {
-    ngx_http_request_t      *r;
     ngx_http_mistral_ctx_t  *ctx;
 
     ctx = data;
 
-    if (ctx->n_done < ctx->n_choices && ctx->aborted == NULL
-        && !ctx->error.status)
-    {
+    if (ngx_http_mistral_leave(ctx) != NGX_OK) {
+        ngx_http_mistral_closed(ctx);
+    }
+}
+
+
+void
+ngx_http_mistral_mark_aborted(ngx_http_mistral_ctx_t *ctx)
+{
+    if (ctx->aborted == NULL) {
         ctx->aborted = "abort";
+        ctx->phase = ctx->first_ns ? "decode"
+                     : ctx->admitted ? "prefill" : "queue";
+    }
+}
+
+
+void
+ngx_http_mistral_closed(ngx_http_mistral_ctx_t *ctx)
+{
+    ngx_http_request_t  *r;
+
+    if (ctx->n_done < ctx->n_choices && !ctx->error.status) {
+        ngx_http_mistral_mark_aborted(ctx);
     }
 
     r = ctx->request;
@@ -713,6 +732,8 @@ ngx_http_mistral_cleanup(void *data)
                                 ? NGX_HTTP_REQUEST_TIME_OUT
                                 : NGX_HTTP_CLIENT_CLOSED_REQUEST;
     }
+
+    ctx->closed = 1;
 
     ngx_http_mistral_policy_settle(ctx);
     ngx_http_mistral_metrics_end(ctx);

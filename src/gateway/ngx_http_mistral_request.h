@@ -50,6 +50,7 @@ struct ngx_http_mistral_choice_s {
     uint32_t                     max_tokens;   /* asked for: depends on what
                                                   the prompt leaves */
     uint32_t                     tokens;       /* received */
+    uint32_t                     gathered;     /* of them in chunks */
     mst_detok_t                  detok;
     mst_stop_t                  *stop;         /* NULL: no stop strings */
     mst_buf_t                    piece;        /* text of one token */
@@ -117,6 +118,14 @@ struct ngx_http_mistral_ctx_s {
     const char                  *shed;         /* $mistral_shed_reason */
     ngx_uint_t                   retry_after;  /* seconds; 0 = as usual */
     const char                  *aborted;      /* "error", "abort" */
+    const char                  *phase;        /* in which its client left */
+    void                       (*unwound)(ngx_http_mistral_ctx_t *ctx);
+
+    uint64_t                     beyond;       /* tokens sampled past the end
+                                                  of an answer */
+    uint64_t                     gathered;     /* tokens in chunks so far */
+    uint64_t                     sending;      /* of them passed to filters */
+    uint64_t                     delivered;    /* of them taken */
 
     uint64_t                     start_ns;     /* the handler was entered */
     uint64_t                     first_ns;     /* first token */
@@ -133,6 +142,10 @@ struct ngx_http_mistral_ctx_s {
     unsigned                     closing:1;    /* the error event is */
     unsigned                     fault:1;      /* ctx->error is the engine's:
                                                   it died, hung, broke off */
+    unsigned                     unwinding:1;  /* its calls are cancelled, and
+                                                  their DONE is awaited */
+    unsigned                     left:1;       /* its client did meanwhile */
+    unsigned                     closed:1;
     unsigned                     counted:1;    /* came to the policies' step */
     unsigned                     settled:1;    /* left it */
 };
@@ -172,8 +185,27 @@ ngx_http_mistral_ctx_t *ngx_http_mistral_get_ctx(ngx_http_request_t *r);
 /* or that of the request which this subrequest is a part of */
 ngx_http_mistral_ctx_t *ngx_http_mistral_outer_ctx(ngx_http_request_t *r);
 
+/* the client left, or gave up reading: now, in this phase */
+void ngx_http_mistral_mark_aborted(ngx_http_mistral_ctx_t *ctx);
+
+/* the request is closed, nothing of it changes any more */
+void ngx_http_mistral_closed(ngx_http_mistral_ctx_t *ctx);
+
+/*
+ * unwind.c: cancels what is in flight and calls the handler when the engine
+ * has said what it cost, from the event loop.  NGX_DECLINED: nothing is in
+ * flight, the handler will not be called.
+ */
+ngx_int_t ngx_http_mistral_unwind(ngx_http_mistral_ctx_t *ctx,
+    void (*handler)(ngx_http_mistral_ctx_t *ctx));
+ngx_int_t ngx_http_mistral_leave(ngx_http_mistral_ctx_t *ctx);
+
 /* metrics.c: the request is closed, its context final */
 void ngx_http_mistral_metrics_end(ngx_http_mistral_ctx_t *ctx);
+
+/* tokens that the engine sampled and no client got; until it is closed: not
+   yet */
+uint64_t ngx_http_mistral_wasted(ngx_http_mistral_ctx_t *ctx);
 
 /* choice.c: MST_OK or MST_ERROR (memory, or ctx->error says why) */
 int ngx_http_mistral_tokens(ngx_http_mistral_choice_t *choice,
@@ -201,8 +233,15 @@ void ngx_http_mistral_choices_fini(ngx_http_mistral_ctx_t *ctx);
 int ngx_http_mistral_chunks(ngx_http_mistral_ctx_t *ctx);
 size_t ngx_http_mistral_pending(ngx_http_mistral_ctx_t *ctx);
 void ngx_http_mistral_usage(ngx_http_mistral_ctx_t *ctx, mst_usage_t *u);
+void ngx_http_mistral_take_usage(ngx_http_mistral_choice_t *choice,
+    const mst_rec_done_t *rec);
 
 /* output.c */
+
+/* of all tokens sampled, how many are in what the client's socket took until
+   now */
+uint64_t ngx_http_mistral_delivered(ngx_http_mistral_ctx_t *ctx);
+
 ngx_int_t ngx_http_mistral_watch(ngx_http_mistral_ctx_t *ctx);
 
 /* these may finalize the request: the context may be gone afterwards */

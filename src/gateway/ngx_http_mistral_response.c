@@ -321,14 +321,8 @@ ngx_http_mistral_done(ngx_http_mistral_choice_t *choice,
     ngx_http_mistral_ctx_t  *ctx;
 
     ctx = choice->ctx;
-    choice->usage = rec->usage;
 
-    if (choice->stopped) {
-
-        /* what the engine sampled until the CANCEL came is chance */
-
-        choice->usage.completion = choice->kept;
-    }
+    ngx_http_mistral_take_usage(choice, rec);
 
     if (choice->stopped || rec->finish == MST_FINISH_STOP) {
         return ngx_http_mistral_end_choice(choice, "stop");

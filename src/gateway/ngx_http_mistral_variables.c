@@ -2,8 +2,7 @@
 /*
  * $mistral_*: what the access log, map and limit_req see of a request.  They
  * are final in the log, after an internal redirect too.  What is not known
- * (yet) is not found.  Of an answer that its client left, the tokens are
- * those that had arrived; the engine's counters hold what it sampled.
+ * (yet) is not found.
  */
 
 #include "gateway/ngx_http_mistral_preread.h"
@@ -20,6 +19,8 @@ typedef enum {
     NGX_HTTP_MISTRAL_VAR_CACHED,
     NGX_HTTP_MISTRAL_VAR_COMPLETION,
     NGX_HTTP_MISTRAL_VAR_TOTAL,
+    NGX_HTTP_MISTRAL_VAR_DELIVERED,
+    NGX_HTTP_MISTRAL_VAR_WASTED,
     NGX_HTTP_MISTRAL_VAR_PREEMPTIONS,
     NGX_HTTP_MISTRAL_VAR_MAX_TOKENS
 } ngx_http_mistral_count_e;
@@ -42,6 +43,7 @@ typedef enum {
     NGX_HTTP_MISTRAL_VAR_EFFECTIVE,
     NGX_HTTP_MISTRAL_VAR_ID,
     NGX_HTTP_MISTRAL_VAR_FINISH,
+    NGX_HTTP_MISTRAL_VAR_PHASE,
     NGX_HTTP_MISTRAL_VAR_SHED
 } ngx_http_mistral_text_e;
 
@@ -52,8 +54,6 @@ static ngx_int_t ngx_http_mistral_count_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_mistral_max_tokens(ngx_http_request_t *r,
     ngx_http_mistral_ctx_t *ctx, ngx_http_variable_value_t *v);
-static ngx_int_t ngx_http_mistral_number(ngx_http_request_t *r, uint64_t n,
-    ngx_http_variable_value_t *v);
 static ngx_int_t ngx_http_mistral_time_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static void ngx_http_mistral_text(ngx_http_mistral_ctx_t *ctx,
@@ -95,6 +95,10 @@ static ngx_http_variable_t  ngx_http_mistral_vars[] = {
       ngx_http_mistral_text_variable, NGX_HTTP_MISTRAL_VAR_FINISH,
       NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
+    { ngx_string("mistral_abort_phase"), NULL,
+      ngx_http_mistral_text_variable, NGX_HTTP_MISTRAL_VAR_PHASE,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
     { ngx_string("mistral_shed_reason"), NULL,
       ngx_http_mistral_text_variable, NGX_HTTP_MISTRAL_VAR_SHED,
       NGX_HTTP_VAR_NOCACHEABLE, 0 },
@@ -113,6 +117,14 @@ static ngx_http_variable_t  ngx_http_mistral_vars[] = {
 
     { ngx_string("mistral_total_tokens"), NULL,
       ngx_http_mistral_count_variable, NGX_HTTP_MISTRAL_VAR_TOTAL,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("mistral_delivered_tokens"), NULL,
+      ngx_http_mistral_count_variable, NGX_HTTP_MISTRAL_VAR_DELIVERED,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("mistral_wasted_tokens"), NULL,
+      ngx_http_mistral_count_variable, NGX_HTTP_MISTRAL_VAR_WASTED,
       NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("mistral_preemptions"), NULL,
@@ -229,6 +241,10 @@ ngx_http_mistral_text(ngx_http_mistral_ctx_t *ctx, uintptr_t data,
         name = ngx_http_mistral_finish_reason(ctx);
         break;
 
+    case NGX_HTTP_MISTRAL_VAR_PHASE:
+        name = ctx->phase;
+        break;
+
     case NGX_HTTP_MISTRAL_VAR_SHED:
         name = ctx->shed;
         break;
@@ -335,6 +351,14 @@ ngx_http_mistral_count_variable(ngx_http_request_t *r,
         n = (uint64_t) usage.prompt + usage.completion;
         break;
 
+    case NGX_HTTP_MISTRAL_VAR_DELIVERED:
+        n = ngx_http_mistral_delivered(ctx);
+        break;
+
+    case NGX_HTTP_MISTRAL_VAR_WASTED:
+        n = ngx_http_mistral_wasted(ctx);
+        break;
+
     default:
         n = usage.preemptions;
     }
@@ -377,7 +401,7 @@ ngx_http_mistral_max_tokens(ngx_http_request_t *r,
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_mistral_number(ngx_http_request_t *r, uint64_t n,
     ngx_http_variable_value_t *v)
 {
@@ -398,11 +422,31 @@ ngx_http_mistral_number(ngx_http_request_t *r, uint64_t n,
 }
 
 
+ngx_int_t
+ngx_http_mistral_thousandths(ngx_http_request_t *r, uint64_t n,
+    ngx_http_variable_value_t *v)
+{
+    u_char  *p;
+
+    p = ngx_pnalloc(r->pool, NGX_INT64_LEN + 4);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    v->data = p;
+    v->len = ngx_sprintf(p, "%uL.%03uL", n / 1000, n % 1000) - p;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+
+    return NGX_OK;
+}
+
+
 static ngx_int_t
 ngx_http_mistral_time_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
-    u_char                  *p;
     uint64_t                 ns;
     ngx_http_mistral_ctx_t  *ctx;
 
@@ -414,20 +458,7 @@ ngx_http_mistral_time_variable(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    p = ngx_pnalloc(r->pool, NGX_INT64_LEN + 4);
-    if (p == NULL) {
-        return NGX_ERROR;
-    }
-
-    ns += MST_MS / 2;
-
-    v->data = p;
-    v->len = ngx_sprintf(p, "%uL.%03uL", ns / MST_S, ns % MST_S / MST_MS) - p;
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
-
-    return NGX_OK;
+    return ngx_http_mistral_thousandths(r, (ns + MST_MS / 2) / MST_MS, v);
 }
 
 
@@ -481,9 +512,20 @@ ngx_http_mistral_time(ngx_http_mistral_ctx_t *ctx, uintptr_t data,
 ngx_int_t
 ngx_http_mistral_add_variables(ngx_conf_t *cf)
 {
-    ngx_http_variable_t  *var, *v;
+    if (ngx_http_mistral_add_table(cf, ngx_http_mistral_vars) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
-    for (v = ngx_http_mistral_vars; v->name.len; v++) {
+    return ngx_http_mistral_add_state_variables(cf);
+}
+
+
+ngx_int_t
+ngx_http_mistral_add_table(ngx_conf_t *cf, ngx_http_variable_t *v)
+{
+    ngx_http_variable_t  *var;
+
+    for ( /* void */ ; v->name.len; v++) {
         var = ngx_http_add_variable(cf, &v->name, v->flags);
         if (var == NULL) {
             return NGX_ERROR;
