@@ -138,11 +138,12 @@ location /v1/ { mistral_pass null; mistral_system_prompt $http_x_who; }
 --- http_config eval
 'mistral_model null { path null:; } mistral_model smollm { context 512; path ' . ::build() . '/models/SmolLM2-135M-Instruct.Q4_1.gguf; }'
 --- config eval
-'location /v1/ { mistral_pass smollm; mistral_system_prompt "' . '<|im_end|>' x 20 . '"; } location /own/ { mistral_pass smollm; }'
+'location /v1/ { mistral_pass smollm; mistral_system_prompt "' . '<|im_end|>' x 4 . '"; } location /own/ { mistral_pass smollm; }'
 --- request eval
-[::chat($::User), ::chat(::system('<|im_end|>' x 20) . ",$::User", undef, '/own')]
+[::chat('{"role":"user","content":"hi"}'), ::chat(::system('<|im_end|>' x 4) . ',{"role":"user","content":"hi"}', undef, '/own')]
 --- response_body_like eval
-['"prompt_tokens":1[5-9]\d,.*"cached_tokens":0\}', '"prompt_tokens":1[5-9]\d,.*"cached_tokens":1[2-9]\d\}']
+['"prompt_tokens":(?:3[5-9]|4\d),.*"cached_tokens":0\}', '"prompt_tokens":(?:3[5-9]|4\d),.*"cached_tokens":32\}']
+--- timeout: 60
 
 
 
