@@ -67,6 +67,7 @@ location /v1/ {
 EOC
 });
 
+certificate();
 ready_on();
 run_tests();
 
@@ -598,3 +599,34 @@ location /v1/ { mistral_auth_jwt models key=x; mistral_pass null; }
 --- must_die
 --- error_log
 invalid parameter "key=x"
+
+
+
+=== TEST 29: a bad signature is no error of a TLS connection
+--- http_config
+server {
+    listen unix:$TEST_NGINX_HTML_DIR/socket ssl;
+    ssl_certificate      $TEST_NGINX_CERT/crt;
+    ssl_certificate_key  $TEST_NGINX_CERT/key;
+    location /v1/ {
+        mistral_auth_jwt           "models";
+        mistral_auth_jwt_key_file  $TEST_NGINX_KEYS/jwks.json;
+        mistral_pass               null;
+    }
+}
+--- config
+location /v1/ {
+    proxy_pass https://unix:$TEST_NGINX_HTML_DIR/socket:;
+    proxy_ssl_session_reuse off;
+}
+--- request eval
+::ask(6)
+--- more_headers eval
+my ($good, $ec) = (::token('rsa', 'RS256', \%::Me), ::token('ec', 'ES256', \%::Me));
+::bearer(::token('eve', 'RS256', \%::Me), $ec =~ s/[^.]*\z/'A' x 86/er, $good,
+         $good =~ s/[^.]*\z/'A' x 342/er, $good . 'AA', $ec)
+--- error_code eval
+[401, 401, 200, 401, 401, 200]
+--- no_error_log
+stale global SSL error
+[alert]

@@ -74,6 +74,23 @@ jwk(EVP_PKEY *key, const char *more)
 }
 
 
+/* one is enough: they take long to make */
+
+static EVP_PKEY *
+rsa_key(void)
+{
+    static EVP_PKEY  *key;
+
+    if (key == NULL) {
+        key = sign_key("RSA");
+    }
+
+    EVP_PKEY_up_ref(key);
+
+    return key;
+}
+
+
 static int
 setup(void **state)
 {
@@ -161,7 +178,7 @@ test_set(void **state)
 
     (void) state;
 
-    rsa = sign_key("RSA");
+    rsa = rsa_key();
     ec = sign_key("P-256");
     ed = sign_key("Ed25519");
     x = sign_key("X25519");
@@ -230,7 +247,7 @@ test_list(void **state)
 
     (void) state;
 
-    rsa = sign_key("RSA");
+    rsa = rsa_key();
     list.n = 2;
     list.alg[0] = find("PS512");
     list.alg[1] = find("RS512");
@@ -317,7 +334,7 @@ test_pem(void **state)
 
     (void) state;
 
-    rsa = sign_key("RSA");
+    rsa = rsa_key();
     ec = sign_key("P-384");
 
     cert = X509_new();
