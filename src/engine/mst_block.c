@@ -17,9 +17,8 @@ mst_block_init(mst_block_pool_t *p, uint32_t n)
 
     memset(p, 0, sizeof(mst_block_pool_t));
 
-    p->lines[0].oldest = MST_BLOCK_NONE;
-    p->lines[0].newest = MST_BLOCK_NONE;
-    p->lines[1] = p->lines[0];
+    p->oldest = MST_BLOCK_NONE;
+    p->newest = MST_BLOCK_NONE;
     p->free = MST_BLOCK_NONE;
 
     p->blocks = mst_calloc(n, sizeof(mst_block_t));
@@ -61,24 +60,20 @@ mst_block_push_free(mst_block_pool_t *p, uint32_t id)
 static void
 mst_block_push_cached(mst_block_pool_t *p, uint32_t id)
 {
-    mst_block_t       *b;
-    mst_block_line_t  *line;
+    mst_block_t  *b;
 
     b = &p->blocks[id];
-    line = &p->lines[b->kept];
-
-    b->prev = line->newest;
+    b->prev = p->newest;
     b->next = MST_BLOCK_NONE;
 
-    if (line->newest == MST_BLOCK_NONE) {
-        line->oldest = id;
+    if (p->newest == MST_BLOCK_NONE) {
+        p->oldest = id;
 
     } else {
-        p->blocks[line->newest].next = id;
+        p->blocks[p->newest].next = id;
     }
 
-    line->newest = id;
-    line->n++;
+    p->newest = id;
     p->n_cached++;
 }
 
@@ -86,27 +81,24 @@ mst_block_push_cached(mst_block_pool_t *p, uint32_t id)
 static void
 mst_block_drop_cached(mst_block_pool_t *p, uint32_t id)
 {
-    mst_block_t       *b;
-    mst_block_line_t  *line;
+    mst_block_t  *b;
 
     b = &p->blocks[id];
-    line = &p->lines[b->kept];
 
     if (b->prev == MST_BLOCK_NONE) {
-        line->oldest = b->next;
+        p->oldest = b->next;
 
     } else {
         p->blocks[b->prev].next = b->next;
     }
 
     if (b->next == MST_BLOCK_NONE) {
-        line->newest = b->prev;
+        p->newest = b->prev;
 
     } else {
         p->blocks[b->next].prev = b->prev;
     }
 
-    line->n--;
     p->n_cached--;
 }
 
@@ -124,7 +116,7 @@ mst_block_get(mst_block_pool_t *p)
 
         /* unnames it, which makes it free */
 
-        p->evict(p->data, p->lines[p->lines[0].n == 0].oldest);
+        p->evict(p->data, p->oldest);
     }
 
     id = p->free;
@@ -158,19 +150,11 @@ mst_block_unref(mst_block_pool_t *p, uint32_t id)
 
     p->n_used--;
 
-    if (!p->blocks[id].named) {
-        mst_block_push_free(p, id);
-        return;
-    }
-
-    mst_block_push_cached(p, id);
-
-    if (p->lines[1].n > MST_BLOCK_KEPT(p->n)) {
-        id = p->lines[1].oldest;
-
-        mst_block_drop_cached(p, id);
-        p->blocks[id].kept = 0;
+    if (p->blocks[id].named) {
         mst_block_push_cached(p, id);
+
+    } else {
+        mst_block_push_free(p, id);
     }
 }
 
@@ -199,13 +183,4 @@ mst_block_unname(mst_block_pool_t *p, uint32_t id)
         mst_block_drop_cached(p, id);
         mst_block_push_free(p, id);
     }
-
-    b->kept = 0;
-}
-
-
-void
-mst_block_keep(mst_block_pool_t *p, uint32_t id)
-{
-    p->blocks[id].kept = 1;
 }
