@@ -452,3 +452,78 @@ location /v1/ { mistral_preread on; mistral_pass $mistral_model; }
  "POST /v1/completions\n" . '{"model":"other","prompt":"a","max_tokens":2}']
 --- response_body_like eval
 ['"model":"null".*"text":"T"', '"model":"other".*"text":"Th"']
+
+
+
+=== TEST 22: auth: a body is read for who has a key, before the limits
+--- user_files
+>>> keys
+alice:{SHA256}2bd806c97f0e00af1a1fc3328fa763a9269723c8db8fac4f93af71db186d6e90
+--- config
+location /v1/ {
+    mistral_preread        auth;
+    mistral_auth_key       "models";
+    mistral_auth_key_file  $TEST_NGINX_HTML_DIR/keys;
+    limit_req              zone=models;
+    mistral_pass           $mistral_model;
+    access_log             logs/access.log early;
+}
+location /none/ {
+    mistral_preread  auth;
+    limit_req        zone=models;
+    mistral_pass     $mistral_model;
+}
+--- request eval
+[map { "POST $_/completions\n" . '{"model":"null","prompt":"a","max_tokens":2}' }
+     qw{ /v1 /v1 /v1 /v1 /none /none }]
+--- more_headers eval
+["Authorization: Bearer alice", "", "Authorization: Bearer bob",
+ "Authorization: Bearer alice", "", ""]
+--- error_code eval
+[200, 401, 401, 429, 200, 200]
+--- response_body_like eval
+["Th", "error", "error", "rate_limit", "Th", "Th"]
+
+
+
+=== TEST 23: auth: no body is read of who has none, whatever its length
+--- user_files
+>>> keys
+alice:{SHA256}2bd806c97f0e00af1a1fc3328fa763a9269723c8db8fac4f93af71db186d6e90
+--- config
+location /v1/ {
+    mistral_preread        auth;
+    mistral_auth_key       "models";
+    mistral_auth_key_file  $TEST_NGINX_HTML_DIR/keys;
+    mistral_pass           null;
+}
+--- raw_request eval
+"POST /v1/completions HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 2000000\r\n\r\n{"
+--- shutdown: 1
+--- error_code: 401
+--- response_body_like: error
+
+
+
+=== TEST 24: auth: satisfy any, the handler reads for who may without a key
+--- user_files
+>>> keys
+alice:{SHA256}2bd806c97f0e00af1a1fc3328fa763a9269723c8db8fac4f93af71db186d6e90
+--- config
+location /v1/ {
+    satisfy                any;
+    allow                  127.0.0.1;
+    deny                   all;
+    mistral_preread        auth;
+    mistral_auth_key       "models";
+    mistral_auth_key_file  $TEST_NGINX_HTML_DIR/keys;
+    mistral_pass           null;
+}
+--- request eval
+[("POST /v1/completions\n" . '{"prompt":"a","max_tokens":2}') x 2]
+--- more_headers eval
+["", "Authorization: Bearer alice"]
+--- error_code eval
+[200, 200]
+--- response_body_like eval
+["Th", "Th"]

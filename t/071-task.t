@@ -138,11 +138,12 @@ location /v1/ { mistral_pass null; mistral_system_prompt $http_x_who; }
 --- http_config eval
 'mistral_model null { path null:; } mistral_model smollm { context 512; path ' . ::build() . '/models/SmolLM2-135M-Instruct.Q4_1.gguf; }'
 --- config eval
-'location /v1/ { mistral_pass smollm; mistral_system_prompt "' . '<|im_end|>' x 20 . '"; } location /own/ { mistral_pass smollm; }'
+'location /v1/ { mistral_pass smollm; mistral_system_prompt "' . '<|im_end|>' x 4 . '"; } location /own/ { mistral_pass smollm; }'
 --- request eval
-[::chat($::User), ::chat(::system('<|im_end|>' x 20) . ",$::User", undef, '/own')]
+[::chat('{"role":"user","content":"hi"}'), ::chat(::system('<|im_end|>' x 4) . ',{"role":"user","content":"hi"}', undef, '/own')]
 --- response_body_like eval
-['"prompt_tokens":1[5-9]\d,.*"cached_tokens":0\}', '"prompt_tokens":1[5-9]\d,.*"cached_tokens":1[2-9]\d\}']
+['"prompt_tokens":(?:3[5-9]|4\d),.*"cached_tokens":0\}', '"prompt_tokens":(?:3[5-9]|4\d),.*"cached_tokens":32\}']
+--- timeout: 60
 
 
 
@@ -337,7 +338,36 @@ location /v1/ { mistral_pass null; mistral_system_prompt "Be brief."; }
 
 
 
-=== TEST 21: an unknown setting
+=== TEST 21: a fixed prompt outlives what others said
+--- http_config
+mistral_model null { path null:; context 512; max_batch 1; }
+mistral_task t { system_prompt "And this is another forty-one bytes of it."; }
+--- config eval
+'location /v1/ { mistral_pass null; mistral_system_prompt "' . 'h' x 40 . '"; }'
+--- request eval
+my @flood = map { "POST /plain/completions\n" . '{"prompt":"' . $_ x 350 . '","max_tokens":1}' } qw/ a b c /;
+[::chat('{"role":"user","content":"one"}', '"task":"t"'), ::chat(::system('z' x 80) . ',{"role":"user","content":"one"}', undef, '/plain'), @flood,
+ ::chat('{"role":"user","content":"two"}', '"task":"t"'), ::chat(::system('z' x 80) . ',{"role":"user","content":"two"}', undef, '/plain'), @flood,
+ ::chat('{"role":"user","content":"six"}', '"task":"t"')]
+--- response_body_like eval
+['"cached_tokens":0\}', '"cached_tokens":0\}', ('"prompt_tokens":350,') x 3, '"cached_tokens":80\}', '"cached_tokens":0\}', ('"prompt_tokens":350,') x 3, '"cached_tokens":80\}']
+
+
+
+=== TEST 22: one with variables does not
+--- http_config
+mistral_model null { path null:; context 512; max_batch 1; }
+--- config eval
+'location /v1/ { mistral_pass null; mistral_system_prompt "' . 'h' x 80 . '$http_x_end"; }'
+--- request eval
+my @flood = map { "POST /plain/completions\n" . '{"prompt":"' . $_ x 350 . '","max_tokens":1}' } qw/ a b c /;
+[::chat('{"role":"user","content":"one"}'), @flood, ::chat('{"role":"user","content":"two"}')]
+--- response_body_like eval
+['"cached_tokens":0\}', ('"prompt_tokens":350,') x 3, '"cached_tokens":0\}']
+
+
+
+=== TEST 23: an unknown setting
 --- http_config
 mistral_task t { temprature 1; }
 --- must_die
@@ -346,7 +376,7 @@ unknown directive "temprature" in mistral_task "t"
 
 
 
-=== TEST 22: a value out of its range
+=== TEST 24: a value out of its range
 --- http_config
 mistral_task t { temperature 3; }
 --- must_die
@@ -355,7 +385,7 @@ mistral_task "t": temperature is 3, must be a number from 0 to 2
 
 
 
-=== TEST 23: a setting twice
+=== TEST 25: a setting twice
 --- http_config
 mistral_task t { top_p 1; top_p 1; }
 --- must_die
@@ -364,7 +394,7 @@ mistral_task "t": top_p is duplicate
 
 
 
-=== TEST 24: two prompts
+=== TEST 26: two prompts
 --- http_config
 mistral_task t { system_prompt a; system_prompt b; }
 --- must_die
@@ -373,7 +403,7 @@ mistral_task t { system_prompt a; system_prompt b; }
 
 
 
-=== TEST 25: one name twice
+=== TEST 27: one name twice
 --- http_config
 mistral_task t { } mistral_task t { }
 --- must_die
@@ -382,7 +412,7 @@ duplicate mistral_task name "t"
 
 
 
-=== TEST 26: no name
+=== TEST 28: no name
 --- http_config
 mistral_task "a b" { }
 --- must_die
@@ -391,7 +421,7 @@ invalid task name "a b", it must be 1 to 64 letters, digits, ".", "_" or "-"
 
 
 
-=== TEST 27: a location that names a task that is not there
+=== TEST 29: a location that names a task that is not there
 --- config
 location /v1/ { mistral_pass null; mistral_task gone; }
 --- must_die
@@ -400,7 +430,7 @@ unknown mistral_task "gone" in
 
 
 
-=== TEST 28: an empty text
+=== TEST 30: an empty text
 --- config
 location /v1/ { mistral_pass null; mistral_system_prompt ""; }
 --- must_die
@@ -409,7 +439,7 @@ a system prompt is empty, it must be UTF-8 text
 
 
 
-=== TEST 29: where it goes
+=== TEST 31: where it goes
 --- config
 location /v1/ { mistral_pass null; mistral_system_prompt x before; }
 --- must_die
@@ -418,7 +448,7 @@ invalid parameter "before", it must be "prepend", "append" or "replace"
 
 
 
-=== TEST 30: a file that is not there
+=== TEST 32: a file that is not there
 --- config
 location /v1/ { mistral_pass null; mistral_system_prompt file:gone.txt; }
 --- must_die
@@ -427,7 +457,7 @@ conf/gone.txt" failed (2: No such file or directory)
 
 
 
-=== TEST 31: a file that is none
+=== TEST 33: a file that is none
 --- config
 location /v1/ { mistral_pass null; mistral_system_prompt file:/dev/null; }
 --- must_die
@@ -436,7 +466,7 @@ location /v1/ { mistral_pass null; mistral_system_prompt file:/dev/null; }
 
 
 
-=== TEST 32: a file that is no text
+=== TEST 34: a file that is no text
 --- config
 location /v1/ { mistral_pass null; mistral_system_prompt file:$TEST_NGINX_HTML_DIR/latin1; }
 --- user_files eval

@@ -79,7 +79,9 @@ typedef struct {
                                       _MAX; below 0 it gives way: see
                                       engine/mst_sched.h */
     uint32_t  flags;               /* MST_CLAIM_* */
-    uint32_t  unused;              /* 0 */
+    uint32_t  keep;                /* first tokens of the prompt that the
+                                      prefix cache keeps longer than others;
+                                      0 = none */
 } mst_claim_t;
 
 

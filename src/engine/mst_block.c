@@ -17,8 +17,9 @@ mst_block_init(mst_block_pool_t *p, uint32_t n)
 
     memset(p, 0, sizeof(mst_block_pool_t));
 
-    p->oldest = MST_BLOCK_NONE;
-    p->newest = MST_BLOCK_NONE;
+    p->lines[0].oldest = MST_BLOCK_NONE;
+    p->lines[0].newest = MST_BLOCK_NONE;
+    p->lines[1] = p->lines[0];
     p->free = MST_BLOCK_NONE;
 
     p->blocks = mst_calloc(n, sizeof(mst_block_t));
@@ -60,20 +61,24 @@ mst_block_push_free(mst_block_pool_t *p, uint32_t id)
 static void
 mst_block_push_cached(mst_block_pool_t *p, uint32_t id)
 {
-    mst_block_t  *b;
+    mst_block_t       *b;
+    mst_block_line_t  *line;
 
     b = &p->blocks[id];
-    b->prev = p->newest;
+    line = &p->lines[b->kept];
+
+    b->prev = line->newest;
     b->next = MST_BLOCK_NONE;
 
-    if (p->newest == MST_BLOCK_NONE) {
-        p->oldest = id;
+    if (line->newest == MST_BLOCK_NONE) {
+        line->oldest = id;
 
     } else {
-        p->blocks[p->newest].next = id;
+        p->blocks[line->newest].next = id;
     }
 
-    p->newest = id;
+    line->newest = id;
+    line->n++;
     p->n_cached++;
 }
 
@@ -81,24 +86,27 @@ mst_block_push_cached(mst_block_pool_t *p, uint32_t id)
 static void
 mst_block_drop_cached(mst_block_pool_t *p, uint32_t id)
 {
-    mst_block_t  *b;
+    mst_block_t       *b;
+    mst_block_line_t  *line;
 
     b = &p->blocks[id];
+    line = &p->lines[b->kept];
 
     if (b->prev == MST_BLOCK_NONE) {
-        p->oldest = b->next;
+        line->oldest = b->next;
 
     } else {
         p->blocks[b->prev].next = b->next;
     }
 
     if (b->next == MST_BLOCK_NONE) {
-        p->newest = b->prev;
+        line->newest = b->prev;
 
     } else {
         p->blocks[b->next].prev = b->prev;
     }
 
+    line->n--;
     p->n_cached--;
 }
 
@@ -116,7 +124,7 @@ mst_block_get(mst_block_pool_t *p)
 
         /* unnames it, which makes it free */
 
-        p->evict(p->data, p->oldest);
+        p->evict(p->data, p->lines[p->lines[0].n == 0].oldest);
     }
 
     id = p->free;
@@ -150,11 +158,19 @@ mst_block_unref(mst_block_pool_t *p, uint32_t id)
 
     p->n_used--;
 
-    if (p->blocks[id].named) {
-        mst_block_push_cached(p, id);
-
-    } else {
+    if (!p->blocks[id].named) {
         mst_block_push_free(p, id);
+        return;
+    }
+
+    mst_block_push_cached(p, id);
+
+    if (p->lines[1].n > MST_BLOCK_KEPT(p->n)) {
+        id = p->lines[1].oldest;
+
+        mst_block_drop_cached(p, id);
+        p->blocks[id].kept = 0;
+        mst_block_push_cached(p, id);
     }
 }
 
@@ -183,4 +199,13 @@ mst_block_unname(mst_block_pool_t *p, uint32_t id)
         mst_block_drop_cached(p, id);
         mst_block_push_free(p, id);
     }
+
+    b->kept = 0;
+}
+
+
+void
+mst_block_keep(mst_block_pool_t *p, uint32_t id)
+{
+    p->blocks[id].kept = 1;
 }

@@ -10,7 +10,11 @@
  * Getting a block takes a free one first, then the cached one that was let
  * go longest ago; the prefix cache is told to forget that.  A sequence lets
  * its blocks go from the last to the first, so that a chain loses its tail
- * before its head.  One thread.
+ * before its head.
+ *
+ * A named block may be kept: it is taken when no other cached one is left.
+ * Of the kept ones MST_BLOCK_KEPT of the pool stay cached at most, the one
+ * that was let go longest ago becomes one like the others.  One thread.
  */
 
 #ifndef MST_BLOCK_H
@@ -21,10 +25,13 @@
 
 #define MST_BLOCK_NONE  UINT32_MAX
 
+#define MST_BLOCK_KEPT(n)  ((n) / 4)   /* of n blocks */
+
 
 typedef struct {
     uint32_t  ref;             /* live sequences that hold it */
     uint32_t  named;           /* the prefix cache knows it */
+    uint32_t  kept;            /* and longer than others */
     uint32_t  prev;            /* in the list of cached ones */
     uint32_t  next;            /* there, or in the list of free ones */
 } mst_block_t;
@@ -34,6 +41,13 @@ typedef struct {
 typedef void (*mst_block_evict_pt)(void *data, uint32_t id);
 
 
+typedef struct {               /* cached ones, as they were let go */
+    uint32_t             oldest;   /* next to be evicted */
+    uint32_t             newest;
+    uint32_t             n;
+} mst_block_line_t;
+
+
 typedef struct {
     mst_block_t         *blocks;   /* [n] */
     uint32_t             n;
@@ -41,8 +55,7 @@ typedef struct {
     uint32_t             n_cached;
     uint32_t             n_free;
     uint32_t             free;     /* last freed first */
-    uint32_t             oldest;   /* cached, next to be evicted */
-    uint32_t             newest;
+    mst_block_line_t     lines[2]; /* [kept] */
     mst_block_evict_pt   evict;    /* set by the prefix cache */
     void                *data;     /* its own */
 } mst_block_pool_t;
@@ -59,6 +72,9 @@ void mst_block_unref(mst_block_pool_t *p, uint32_t id);
 /* the prefix cache begins or ceases to know a block */
 void mst_block_name(mst_block_pool_t *p, uint32_t id);
 void mst_block_unname(mst_block_pool_t *p, uint32_t id);
+
+/* a used and named one, until it is not named any more */
+void mst_block_keep(mst_block_pool_t *p, uint32_t id);
 
 
 static inline uint32_t

@@ -8,6 +8,7 @@
 
 
 static uint32_t mst_room_blocks(const mst_room_t *r, uint64_t tokens);
+static void mst_room_keep(mst_room_t *r, const mst_seq_t *q, uint32_t i);
 static uint32_t mst_room_find(const mst_room_t *r, mst_seq_t *q,
     uint32_t *blocks, mst_prefix_at_t *at, uint32_t *n_cached);
 
@@ -130,6 +131,7 @@ mst_room_take(mst_room_t *r, mst_seq_t *q)
 
     for (i = 0; i < hits; i++) {
         mst_block_ref(r->pool, q->blocks[i]);
+        mst_room_keep(r, q, i);
     }
 
     for ( /* void */ ; i < need; i++) {
@@ -144,6 +146,21 @@ mst_room_take(mst_room_t *r, mst_seq_t *q)
     r->promised += q->promise;
 
     return MST_OK;
+}
+
+
+/* the i-th block is known to the cache: longer than others? */
+
+static void
+mst_room_keep(mst_room_t *r, const mst_seq_t *q, uint32_t i)
+{
+    uint64_t  end;
+
+    end = (uint64_t) (i + 1) * r->block_tokens;
+
+    if (end <= q->claim.keep && end <= q->n_prompt) {
+        mst_block_keep(r->pool, q->blocks[i]);
+    }
 }
 
 
@@ -216,6 +233,8 @@ mst_room_computed(mst_room_t *r, mst_seq_t *q)
             mst_block_unref(r->pool, q->blocks[i]);
             q->blocks[i] = id;
         }
+
+        mst_room_keep(r, q, i);
     }
 
     q->n_named = n;

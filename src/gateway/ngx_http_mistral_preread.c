@@ -15,12 +15,14 @@
  * directive.
  */
 
+#include "gateway/ngx_http_mistral_auth.h"
 #include "gateway/ngx_http_mistral_preread.h"
 #include "gateway/ngx_http_mistral_request.h"
 
 
 #define NGX_HTTP_MISTRAL_PREREAD_OFF  0
 #define NGX_HTTP_MISTRAL_PREREAD_ON   1
+#define NGX_HTTP_MISTRAL_PREREAD_AUTH 2
 
 
 typedef struct {
@@ -34,6 +36,8 @@ static void *ngx_http_mistral_preread_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_mistral_preread_merge_loc_conf(ngx_conf_t *cf,
     void *parent, void *child);
 static ngx_int_t ngx_http_mistral_preread_handler(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_mistral_preread_mode(ngx_http_request_t *r);
+static ngx_int_t ngx_http_mistral_preread_credential(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_mistral_preread_wanted(ngx_http_request_t *r,
     mst_api_t api);
 static ngx_uint_t ngx_http_mistral_preread_api(ngx_http_request_t *r,
@@ -44,6 +48,7 @@ static void ngx_http_mistral_preread_body(ngx_http_request_t *r);
 static ngx_conf_enum_t  ngx_http_mistral_preread_modes[] = {
     { ngx_string("off"), NGX_HTTP_MISTRAL_PREREAD_OFF },
     { ngx_string("on"), NGX_HTTP_MISTRAL_PREREAD_ON },
+    { ngx_string("auth"), NGX_HTTP_MISTRAL_PREREAD_AUTH },
     { ngx_null_string, 0 }
 };
 
@@ -146,20 +151,23 @@ ngx_http_mistral_preread_merge_loc_conf(ngx_conf_t *cf, void *parent,
 static ngx_int_t
 ngx_http_mistral_preread_handler(ngx_http_request_t *r)
 {
-    ngx_int_t                             rc;
-    mst_api_t                             api;
-    ngx_http_mistral_preread_loc_conf_t  *plcf;
-
-    plcf = ngx_http_get_module_loc_conf(r, ngx_http_mistral_preread_module);
+    ngx_int_t  rc;
+    mst_api_t  api;
 
     /* with a context the body was read, or somebody of us had it before */
 
-    if (plcf->mode == NGX_HTTP_MISTRAL_PREREAD_OFF
+    if (ngx_http_mistral_preread_mode(r) == NGX_HTTP_MISTRAL_PREREAD_OFF
         || !ngx_http_mistral_preread_api(r, &api)
         || ngx_http_mistral_get_ctx(r) != NULL
         || !ngx_http_mistral_preread_wanted(r, api))
     {
         return NGX_DECLINED;
+    }
+
+    rc = ngx_http_mistral_preread_credential(r);
+
+    if (rc != NGX_OK) {
+        return rc;
     }
 
     if (ngx_http_mistral_create_ctx(r, api) == NULL) {
@@ -175,6 +183,50 @@ ngx_http_mistral_preread_handler(ngx_http_request_t *r)
     ngx_http_finalize_request(r, NGX_DONE);
 
     return NGX_DONE;
+}
+
+
+/* "auth" without a credential to check must not read for everybody */
+
+static ngx_uint_t
+ngx_http_mistral_preread_mode(ngx_http_request_t *r)
+{
+    ngx_http_mistral_auth_loc_conf_t     *alcf;
+    ngx_http_mistral_preread_loc_conf_t  *plcf;
+
+    plcf = ngx_http_get_module_loc_conf(r, ngx_http_mistral_preread_module);
+    alcf = ngx_http_get_module_loc_conf(r, ngx_http_mistral_auth_module);
+
+    if (plcf->mode == NGX_HTTP_MISTRAL_PREREAD_AUTH
+        && alcf->keys == NULL && alcf->jwks == NULL)
+    {
+        return NGX_HTTP_MISTRAL_PREREAD_OFF;
+    }
+
+    return plcf->mode;
+}
+
+
+/* a refusal is the ACCESS phase's to say: "satisfy any" may think better */
+
+static ngx_int_t
+ngx_http_mistral_preread_credential(ngx_http_request_t *r)
+{
+    if (ngx_http_mistral_preread_mode(r) != NGX_HTTP_MISTRAL_PREREAD_AUTH) {
+        return NGX_OK;
+    }
+
+    switch (ngx_http_mistral_auth_check(r)) {
+
+    case NGX_OK:
+        return NGX_OK;
+
+    case NGX_ERROR:
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+
+    default:
+        return NGX_DECLINED;
+    }
 }
 
 
@@ -241,7 +293,8 @@ ngx_http_mistral_preread_missed(ngx_http_request_t *r)
     /* of a refusal the body may never be known: its header and its line in
        the log are no mistake */
 
-    if (plcf->missed || plcf->mode != NGX_HTTP_MISTRAL_PREREAD_OFF
+    if (plcf->missed
+        || ngx_http_mistral_preread_mode(r) != NGX_HTTP_MISTRAL_PREREAD_OFF
         || mlcf->handler != ngx_http_mistral_handler
         || r->headers_out.status || r->err_status
         || !ngx_http_mistral_preread_api(r, &api))

@@ -12,6 +12,8 @@
 
 
 #define NGX_HTTP_MISTRAL_SYSTEM_SIZE  (1024 * 1024)    /* bytes of a file */
+#define NGX_HTTP_MISTRAL_SYSTEM_HEAD  64       /* bytes of a template before
+                                                  the system message */
 
 
 static ngx_int_t ngx_http_mistral_system_how(ngx_str_t *word,
@@ -242,4 +244,40 @@ ngx_http_mistral_system_clean(ngx_http_request_t *r, ngx_str_t *text)
     mst_buf_fini(&out);
 
     return rc;
+}
+
+
+/* the ids whose text ends there; a template may show the message late */
+
+uint32_t
+ngx_http_mistral_system_ids(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_source_t *source, size_t bytes)
+{
+    size_t            len, end, i;
+    u_char           *p;
+    mst_prompt_t     *prompt;
+    mst_tokenizer_t  *t;
+
+    t = ctx->model->tokenizer;
+    prompt = &source->prompt;
+
+    len = ngx_min(prompt->text.len, bytes + NGX_HTTP_MISTRAL_SYSTEM_HEAD);
+    p = memmem(prompt->text.data, len, ctx->body->system, bytes);
+
+    if (p == NULL) {
+        return 0;
+    }
+
+    end = p - (u_char *) prompt->text.data + bytes;
+    len = 0;
+
+    for (i = 0; i < source->n_ids; i++) {
+        len += mst_tokenizer_bytes(t, source->ids[i]).len;
+
+        if (len > end) {
+            break;
+        }
+    }
+
+    return (uint32_t) i;
 }

@@ -7,8 +7,9 @@
 #ifndef NGX_HTTP_MISTRAL_SYSTEM_H
 #define NGX_HTTP_MISTRAL_SYSTEM_H
 
-#include "api/mst_system.h"
 #include "gateway/ngx_http_mistral_request.h"
+
+#include "api/mst_system.h"
 
 
 typedef struct {
@@ -27,6 +28,11 @@ ngx_http_mistral_system_t *ngx_http_mistral_system_parse(ngx_conf_t *cf,
 /* what it is for this request; s->text.len is 0 where it is nothing */
 ngx_int_t ngx_http_mistral_system_eval(ngx_http_request_t *r,
     ngx_http_mistral_system_t *system, mst_system_t *s);
+
+/* how many of the ids are the system message's first "bytes" bytes and what
+   the template says before; 0: they do not stand at the head */
+uint32_t ngx_http_mistral_system_ids(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_source_t *source, size_t bytes);
 
 /* the same text for each request */
 #define ngx_http_mistral_system_static(system)                                \

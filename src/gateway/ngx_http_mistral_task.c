@@ -6,6 +6,8 @@
  * chat's first system message.
  *
  * The location's prompt is the outer one, the task's stands inside of it.
+ * What of them is the same in each request, and stands at the head of the
+ * prompt, is to stay in the prefix cache longer than what others said there.
  * Workers only, but for the configuration.
  */
 
@@ -33,6 +35,14 @@ typedef struct {
 } ngx_http_mistral_task_loc_conf_t;
 
 
+typedef struct {
+    size_t                      fixed;         /* bytes at the head of the
+                                                  system message */
+    uint32_t                    keep;          /* tokens that they are */
+    unsigned                    counted:1;
+} ngx_http_mistral_task_ctx_t;
+
+
 static ngx_int_t ngx_http_mistral_task_resolved(ngx_http_mistral_ctx_t *ctx);
 static ngx_int_t ngx_http_mistral_task_choose(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_task_loc_conf_t *tlcf, ngx_http_mistral_task_t **task);
@@ -41,6 +51,10 @@ static ngx_int_t ngx_http_mistral_task_name(ngx_http_mistral_ctx_t *ctx,
     const char **param);
 static ngx_int_t ngx_http_mistral_task_prompts(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_system_t *outer, ngx_http_mistral_system_t *inner);
+static ngx_int_t ngx_http_mistral_task_fixed(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_system_t **system, const mst_system_t *s, size_t n);
+static void ngx_http_mistral_task_submit(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_choice_t *choice, mst_rec_submit_t *s);
 static ngx_http_mistral_task_t *ngx_http_mistral_task_find(
     ngx_array_t *tasks, ngx_str_t *name);
 static char *ngx_http_mistral_task_block(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -120,7 +134,8 @@ ngx_module_t  ngx_http_mistral_task_module = {
 
 
 const ngx_http_mistral_policy_t  ngx_http_mistral_task_policy = {
-    .resolved = ngx_http_mistral_task_resolved
+    .resolved = ngx_http_mistral_task_resolved,
+    .submit = ngx_http_mistral_task_submit
 };
 
 
@@ -287,14 +302,82 @@ ngx_http_mistral_task_prompts(ngx_http_mistral_ctx_t *ctx,
             return NGX_ERROR;
         }
 
+        system[n] = system[i];
         n += s[n].text.len ? 1 : 0;
     }
 
-    if (n && mst_system_apply(ctx->body, s, n) != MST_OK) {
+    if (n == 0) {
+        return NGX_OK;
+    }
+
+    if (mst_system_apply(ctx->body, s, n) != MST_OK) {
         return NGX_ERROR;
     }
 
+    return ngx_http_mistral_task_fixed(ctx, system, s, n);
+}
+
+
+/* what the system message begins with whoever asks */
+
+static ngx_int_t
+ngx_http_mistral_task_fixed(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_system_t **system, const mst_system_t *s, size_t n)
+{
+    size_t                        i, fixed;
+    ngx_http_mistral_task_ctx_t  *tctx;
+
+    fixed = 0;
+
+    for (i = 0; i < n; i++) {
+
+        if (s[i].how == MST_SYSTEM_APPEND) {
+            continue;
+        }
+
+        if (!ngx_http_mistral_system_static(system[i])) {
+            break;
+        }
+
+        fixed += s[i].text.len + (fixed ? sizeof("\n\n") - 1 : 0);
+    }
+
+    if (fixed == 0) {
+        return NGX_OK;
+    }
+
+    tctx = ngx_pcalloc(ctx->request->pool,
+                       sizeof(ngx_http_mistral_task_ctx_t));
+    if (tctx == NULL) {
+        return NGX_ERROR;
+    }
+
+    tctx->fixed = fixed;
+    ngx_http_set_ctx(ctx->request, tctx, ngx_http_mistral_task_module);
+
     return NGX_OK;
+}
+
+
+static void
+ngx_http_mistral_task_submit(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_choice_t *choice, mst_rec_submit_t *s)
+{
+    ngx_http_mistral_task_ctx_t  *tctx;
+
+    tctx = ngx_http_get_module_ctx(ctx->request, ngx_http_mistral_task_module);
+
+    if (tctx == NULL) {
+        return;
+    }
+
+    if (!tctx->counted) {
+        tctx->keep = ngx_http_mistral_system_ids(ctx, choice->source,
+                                                 tctx->fixed);
+        tctx->counted = 1;
+    }
+
+    s->claim.keep = tctx->keep;
 }
 
 

@@ -31,8 +31,11 @@ static mst_block_pool_t  pool;
 static struct {
     int       ref;
     int       named;
+    int       kept;
     uint64_t  freed;
 } slow[N];
+
+static uint64_t  stamp;
 
 static uint32_t  evicted;
 
@@ -69,7 +72,9 @@ slow_victim(void)
         }
 
         if (slow[i].ref == 0
-            && (best == N || slow[i].freed < slow[best].freed))
+            && (best == N || slow[i].kept < slow[best].kept
+                || (slow[i].kept == slow[best].kept
+                    && slow[i].freed < slow[best].freed)))
         {
             best = i;
         }
@@ -79,22 +84,56 @@ slow_victim(void)
 }
 
 
+/* too many kept ones that nobody holds: the oldest is one no more */
+
+static void
+slow_let_go(uint32_t id)
+{
+    uint32_t  i, n, oldest;
+
+    slow[id].ref--;
+    slow[id].freed = ++stamp;
+
+    n = 0;
+    oldest = N;
+
+    for (i = 0; i < N; i++) {
+
+        if (slow[i].ref == 0 && slow[i].kept) {
+            n++;
+            oldest = oldest == N || slow[i].freed < slow[oldest].freed
+                     ? i : oldest;
+        }
+    }
+
+    if (n > MST_BLOCK_KEPT(N)) {
+        slow[oldest].kept = 0;
+        slow[oldest].freed = ++stamp;
+    }
+}
+
+
 static void
 check_counts(void)
 {
-    uint32_t  i, used, cached;
+    uint32_t  i, used, cached, kept;
 
     used = 0;
     cached = 0;
+    kept = 0;
 
     for (i = 0; i < N; i++) {
         used += slow[i].ref > 0;
         cached += slow[i].ref == 0 && slow[i].named;
+        kept += slow[i].ref == 0 && slow[i].kept;
         assert_int_equal(pool.blocks[i].ref, slow[i].ref);
     }
 
     assert_int_equal(pool.n_used, used);
     assert_int_equal(pool.n_cached, cached);
+    assert_int_equal(pool.lines[1].n, kept);
+    assert_int_equal(pool.lines[0].n, cached - kept);
+    assert_true(kept <= MST_BLOCK_KEPT(N));
     assert_int_equal(pool.n_free, N - used - cached);
     assert_int_equal(mst_block_available(&pool), N - used);
 }
@@ -123,6 +162,7 @@ get(void)
     if (victim != N) {
         assert_int_equal(id, victim);
         slow[victim].named = 0;
+        slow[victim].kept = 0;
     }
 
     assert_int_equal(slow[id].ref, 0);
@@ -146,7 +186,7 @@ test_random(void **state)
     for (k = 0; k < 200000; k++) {
         i = rnd(N);
 
-        switch (rnd(6)) {
+        switch (rnd(7)) {
 
         case 0:
         case 1:
@@ -164,8 +204,7 @@ test_random(void **state)
         case 3:
             if (slow[i].ref) {
                 mst_block_unref(&pool, i);
-                slow[i].freed = k;
-                slow[i].ref--;
+                slow_let_go(i);
             }
 
             break;
@@ -178,10 +217,19 @@ test_random(void **state)
 
             break;
 
+        case 5:
+            if (slow[i].ref && slow[i].named) {
+                mst_block_keep(&pool, i);
+                slow[i].kept = 1;
+            }
+
+            break;
+
         default:
             if (rnd(4) == 0) {
                 mst_block_unname(&pool, i);
                 slow[i].named = 0;
+                slow[i].kept = 0;
             }
         }
 
@@ -227,6 +275,45 @@ test_tail_first(void **state)
 }
 
 
+/* kept ones go when nothing else is left, and only a quarter of all stay */
+
+static void
+test_keep(void **state)
+{
+    uint32_t  i;
+
+    static const uint32_t  order[] = { 0, 3, 4, 5, 6, 7, 1, 2 };
+
+    (void) state;
+
+    assert_int_equal(mst_block_init(&pool, 8), MST_OK);
+
+    pool.evict = on_evict;
+    pool.data = &evicted;
+
+    for (i = 0; i < 8; i++) {
+        assert_int_equal(mst_block_get(&pool), i);
+        mst_block_name(&pool, i);
+    }
+
+    for (i = 0; i < 3; i++) {
+        mst_block_keep(&pool, i);
+    }
+
+    for (i = 0; i < 8; i++) {
+        mst_block_unref(&pool, i);
+    }
+
+    /* 0 fell back among the others when 2 came, 1 and 2 are kept */
+
+    for (i = 0; i < 8; i++) {
+        assert_int_equal(mst_block_get(&pool), order[i]);
+    }
+
+    mst_block_fini(&pool);
+}
+
+
 static void
 test_memory(void **state)
 {
@@ -245,6 +332,7 @@ main(int argc, char **argv)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_tail_first),
         cmocka_unit_test(test_random),
+        cmocka_unit_test(test_keep),
         cmocka_unit_test(test_memory)
     };
 

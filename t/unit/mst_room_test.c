@@ -256,6 +256,82 @@ test_cached(void **state)
 }
 
 
+/* full blocks of the prompt's first tokens, computed or found, are kept */
+
+static void
+test_keep(void **state)
+{
+    uint32_t    i, n;
+    mst_seq_t  *q;
+
+    (void) state;
+
+    begin(1);
+
+    q = make(14, 10, 0);
+    q->claim.keep = 0;
+    assert_int_equal(mst_room_take(&room, q), MST_OK);
+    computed(q);
+    drop(q);
+
+    q = make(14, 10, 0);
+    q->claim.keep = 9;                 /* two blocks and a token */
+    assert_int_equal(mst_room_take(&room, q), MST_OK);
+    assert_int_equal(q->n_computed, 12);
+    computed(q);
+    drop(q);
+
+    assert_int_equal(pool.lines[1].n, 2);
+    assert_int_equal(pool.lines[0].n, 1);
+
+    /* all other blocks are taken and given back: these two are still known */
+
+    q = make(14, 10, 0);
+    n = 0;
+
+    while (pool.n_free || pool.lines[0].n) {
+        (void) mst_block_get(&pool);
+        n++;
+    }
+
+    assert_int_equal(n, N_BLOCKS - 2);
+    assert_int_equal(mst_room_cached(&room, q), 8);
+    mst_seq_destroy(q);
+
+    for (i = 0; i < N_BLOCKS; i++) {
+        if (pool.blocks[i].ref) {
+            mst_block_unref(&pool, i);
+        }
+    }
+
+    /* an answer's tokens are none of the prompt's, whatever is claimed */
+
+    q = make(8, 10, 0);
+    q->claim.keep = UINT32_MAX;
+    assert_int_equal(mst_room_take(&room, q), MST_OK);
+    computed(q);
+    mst_room_forget(&room, q);
+    drop(q);
+
+    q = make(6, 10, 0);
+    q->claim.keep = UINT32_MAX;
+    assert_int_equal(mst_room_take(&room, q), MST_OK);
+    computed(q);
+    assert_int_equal(mst_seq_reserve_tokens(q, 9), MST_OK);
+    q->tokens[6] = 1;
+    q->tokens[7] = 2;
+    q->tokens[8] = 3;
+    q->n_tokens = 9;
+    assert_int_equal(mst_room_grow(&room, q), MST_OK);
+    computed(q);
+    drop(q);
+
+    assert_int_equal(pool.lines[1].n, 1);
+
+    end();
+}
+
+
 static void
 test_memory(void **state)
 {
@@ -289,6 +365,7 @@ main(void)
         cmocka_unit_test(test_wants),
         cmocka_unit_test(test_promise),
         cmocka_unit_test(test_cached),
+        cmocka_unit_test(test_keep),
         cmocka_unit_test(test_memory)
     };
 
