@@ -21,11 +21,12 @@ time_out(120);
 my @counters = qw/ requests_total prompt_tokens_total cached_tokens_total
                    completion_tokens_total wasted_tokens_total
                    preemptions_total shed_total
-                   client_aborts_total engine_restarts_total /;
+                   client_aborts_total engine_restarts_total fallbacks_total /;
 my @gauges = qw/ engine_ready drained kv_cache_efficiency_ratio scheduler_running scheduler_queue_length
                  scheduler_waiting_tokens kv_cache_blocks
                  kv_cache_usage_ratio kv_cache_hit_rate
-                 batch_utilization_ratio /;
+                 batch_utilization_ratio breaker_state
+                 canary_rolled_back /;
 my @histograms = qw/ time_to_first_token_seconds inter_token_latency_seconds
                      queue_time_seconds step_seconds /;
 my %type = ((map { ("mistral_$_" => 'counter') } @counters),

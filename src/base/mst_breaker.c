@@ -232,3 +232,11 @@ mst_breaker_open(mst_breaker_t *b, const mst_breaker_conf_t *conf,
 
     return MST_OK;
 }
+
+
+void
+mst_breaker_reset(mst_breaker_t *b)
+{
+    atomic_store(&b->first, atomic_load(&b->n));
+    atomic_store(&b->word, 0);
+}

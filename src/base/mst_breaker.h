@@ -85,5 +85,8 @@ void mst_breaker_leave(mst_breaker_t *b, uint64_t probe);
 int mst_breaker_fault(mst_breaker_t *b, const mst_breaker_conf_t *conf,
     uint64_t now_ns);
 
+/* closed, and no fault counts that was before */
+void mst_breaker_reset(mst_breaker_t *b);
+
 
 #endif /* MST_BREAKER_H */

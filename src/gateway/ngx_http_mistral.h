@@ -10,6 +10,8 @@
  *   log.c       the engine's log lines to the error log
  *   policy.c    the policies' table and their steps in a request
  *   deny.c      patterns that no prompt may match
+ *   route.c     which model may be asked for; canary.c, breaker.c, fallback.c
+ *               which one answers; keep.c what they keep over reloads
  *   task.c      tasks and system prompts (system.c)
  *   tenant.c    cache salts, the length of answers
  *   request.c   content handler: checks and body
@@ -33,6 +35,7 @@
 
 #include "api/mst_reply.h"
 #include "api/mst_request.h"
+#include "base/mst_breaker.h"
 #include "shm/mst_record.h"
 #include "shm/mst_setup.h"
 #include "shm/mst_shm.h"
@@ -74,6 +77,7 @@ typedef struct {
     ngx_http_mistral_engine_t  *previous;      /* of the running cycle, until
                                                   ours is started: drain */
     ngx_http_mistral_metrics_t *metrics;       /* shared memory; may be NULL */
+    mst_breaker_t              *breaker;       /* shared memory; may be NULL */
 } ngx_http_mistral_model_t;
 
 

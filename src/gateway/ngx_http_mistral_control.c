@@ -16,7 +16,7 @@
 #include "gateway/ngx_http_mistral_engine.h"
 #include "gateway/ngx_http_mistral_link.h"
 #include "gateway/ngx_http_mistral_metrics.h"
-#include "gateway/ngx_http_mistral_request.h"
+#include "gateway/ngx_http_mistral_route.h"
 
 #include "api/mst_json.h"
 #include "shm/mst_place.h"
@@ -309,6 +309,9 @@ ngx_http_mistral_control_resume(ngx_http_mistral_model_t *m)
     if (m->metrics) {
         atomic_store(&m->metrics->drained, 0);
     }
+
+    ngx_http_mistral_breaker_resume(m);
+    ngx_http_mistral_canary_resume(m);
 }
 
 

@@ -38,7 +38,8 @@ static ngx_int_t ngx_http_mistral_metrics_handler(ngx_http_request_t *r);
 
 
 const char  *ngx_http_mistral_shed_names[NGX_HTTP_MISTRAL_SHEDS] = {
-    "queue_full", "kv_full", "deadline", "loading", "draining", "engine"
+    "queue_full", "kv_full", "deadline", "loading", "draining", "engine",
+    "breaker"
 };
 
 const char  *ngx_http_mistral_abort_names[NGX_HTTP_MISTRAL_ABORTS] = {
@@ -294,6 +295,23 @@ ngx_http_mistral_wasted(ngx_http_mistral_ctx_t *ctx)
     ngx_http_mistral_usage(ctx, &usage);
 
     return usage.completion - ngx_http_mistral_delivered(ctx) + ctx->beyond;
+}
+
+
+/* another model takes it: what this one has sampled is nobody's */
+
+void
+ngx_http_mistral_metrics_fallback(ngx_http_mistral_ctx_t *ctx)
+{
+    ngx_http_mistral_metrics_t  *mx;
+
+    mx = ctx->model->metrics;
+
+    if (mx != NULL) {
+        ngx_http_mistral_metrics_add(&mx->fallbacks, 1);
+        ngx_http_mistral_metrics_add(&mx->wasted,
+                                     ngx_http_mistral_wasted(ctx));
+    }
 }
 
 

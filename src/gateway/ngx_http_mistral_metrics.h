@@ -24,6 +24,7 @@ typedef enum {
     NGX_HTTP_MISTRAL_SHED_LOADING,
     NGX_HTTP_MISTRAL_SHED_DRAINING,
     NGX_HTTP_MISTRAL_SHED_ENGINE,
+    NGX_HTTP_MISTRAL_SHED_BREAKER,
     NGX_HTTP_MISTRAL_SHEDS
 } ngx_http_mistral_shed_e;
 
@@ -58,6 +59,7 @@ struct ngx_http_mistral_metrics_s {
     ngx_http_mistral_code_t  codes[NGX_HTTP_MISTRAL_CODES];
     _Atomic uint64_t         sheds[NGX_HTTP_MISTRAL_SHEDS];
     _Atomic uint64_t         aborts[NGX_HTTP_MISTRAL_ABORTS];
+    _Atomic uint64_t         fallbacks;        /* went on to another model */
     _Atomic uint64_t         wasted;           /* tokens */
     mst_stat_hist_t          ttft;
 
@@ -76,6 +78,9 @@ struct ngx_http_mistral_table_s {
     ngx_http_mistral_metrics_t  entries[NGX_HTTP_MISTRAL_METRICS];
                                                /* 0: of no model */
 };
+
+
+void ngx_http_mistral_metrics_fallback(ngx_http_mistral_ctx_t *ctx);
 
 
 extern const char  *ngx_http_mistral_shed_names[NGX_HTTP_MISTRAL_SHEDS];

@@ -10,8 +10,14 @@
 static const ngx_http_mistral_policy_t  *ngx_http_mistral_policies[] = {
     &ngx_http_mistral_cancel_policy,
     &ngx_http_mistral_deny_policy,
+    &ngx_http_mistral_route_policy,
+    &ngx_http_mistral_canary_policy,
     &ngx_http_mistral_task_policy,
     &ngx_http_mistral_tenant_policy,
+
+    /* behind all that may refuse what is counted */
+    &ngx_http_mistral_breaker_policy,
+    &ngx_http_mistral_fallback_policy,
     NULL
 };
 

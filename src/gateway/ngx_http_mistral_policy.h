@@ -69,6 +69,10 @@ typedef struct {
 
 
 extern const ngx_http_mistral_policy_t  ngx_http_mistral_deny_policy;
+extern const ngx_http_mistral_policy_t  ngx_http_mistral_route_policy;
+extern const ngx_http_mistral_policy_t  ngx_http_mistral_canary_policy;
+extern const ngx_http_mistral_policy_t  ngx_http_mistral_breaker_policy;
+extern const ngx_http_mistral_policy_t  ngx_http_mistral_fallback_policy;
 extern const ngx_http_mistral_policy_t  ngx_http_mistral_task_policy;
 extern const ngx_http_mistral_policy_t  ngx_http_mistral_cancel_policy;
 extern const ngx_http_mistral_policy_t  ngx_http_mistral_tenant_policy;

@@ -9,6 +9,7 @@
  */
 
 #include "gateway/ngx_http_mistral_metrics.h"
+#include "gateway/ngx_http_mistral_route.h"
 
 #include "api/mst_json.h"
 #include "base/mst_time.h"
@@ -23,6 +24,9 @@ typedef struct {
     uint64_t                     max_batch;
     ngx_uint_t                   ready;
     ngx_uint_t                   engine;       /* there is a segment */
+    mst_breaker_state_t          breaker;
+    ngx_uint_t                   canary;       /* one that is counted */
+    ngx_uint_t                   rolled_back;
 } ngx_http_mistral_sample_t;
 
 
@@ -66,6 +70,13 @@ static void ngx_http_mistral_show_restarts(const ngx_http_mistral_family_t *f,
 static void ngx_http_mistral_show_counter(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_gauge(const ngx_http_mistral_family_t *f,
+    const ngx_http_mistral_sample_t *s, mst_buf_t *out);
+static void ngx_http_mistral_show_fallbacks(
+    const ngx_http_mistral_family_t *f, const ngx_http_mistral_sample_t *s,
+    mst_buf_t *out);
+static void ngx_http_mistral_show_breaker(const ngx_http_mistral_family_t *f,
+    const ngx_http_mistral_sample_t *s, mst_buf_t *out);
+static void ngx_http_mistral_show_canary(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_ready(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
@@ -145,6 +156,18 @@ static const ngx_http_mistral_family_t  ngx_http_mistral_names[] = {
     { "engine_restarts_total", "counter",
       "Engines that died or hung and were started again.",
       ngx_http_mistral_show_restarts, 0 },
+
+    { "fallbacks_total", "counter",
+      "Requests that the model did not take and that went to another one.",
+      ngx_http_mistral_show_fallbacks, 0 },
+
+    { "breaker_state", "gauge",
+      "0: closed, 1: half-open, 2: open.",
+      ngx_http_mistral_show_breaker, 0 },
+
+    { "canary_rolled_back", "gauge",
+      "1: too many requests of this canary failed, it gets none.",
+      ngx_http_mistral_show_canary, 0 },
 
     { "engine_ready", "gauge",
       "1 if the engine is loaded, its heartbeat fresh and requests taken.",
@@ -309,12 +332,17 @@ static void
 ngx_http_mistral_sample_engine(ngx_http_mistral_sample_t *s,
     ngx_http_mistral_model_t *m)
 {
-    size_t                   i;
-    const mst_map_t         *map;
-    _Atomic uint64_t        *to;
-    const _Atomic uint64_t  *from;
+    size_t                          i;
+    uint64_t                        wait;
+    const mst_map_t                *map;
+    _Atomic uint64_t               *to;
+    const _Atomic uint64_t         *from;
+    ngx_http_mistral_canary_sum_t   sum;
 
     s->ready = ngx_http_mistral_link_state(m) == NGX_HTTP_MISTRAL_READY;
+    s->breaker = ngx_http_mistral_breaker_state(m, &wait);
+    s->canary = ngx_http_mistral_canary_sum(m, &sum) != 0;
+    s->rolled_back = sum.rolled_back;
 
     map = ngx_http_mistral_link_map(m);
     if (map == NULL) {
@@ -487,6 +515,35 @@ ngx_http_mistral_show_restarts(const ngx_http_mistral_family_t *f,
     if (s->mx != NULL) {
         ngx_http_mistral_line(f, s, NULL, NULL,
                               mst_stat_get(&s->mx->restarts), out);
+    }
+}
+
+
+static void
+ngx_http_mistral_show_fallbacks(const ngx_http_mistral_family_t *f,
+    const ngx_http_mistral_sample_t *s, mst_buf_t *out)
+{
+    if (s->mx != NULL) {
+        ngx_http_mistral_line(f, s, NULL, NULL,
+                              mst_stat_get(&s->mx->fallbacks), out);
+    }
+}
+
+
+static void
+ngx_http_mistral_show_breaker(const ngx_http_mistral_family_t *f,
+    const ngx_http_mistral_sample_t *s, mst_buf_t *out)
+{
+    ngx_http_mistral_line(f, s, NULL, NULL, s->breaker, out);
+}
+
+
+static void
+ngx_http_mistral_show_canary(const ngx_http_mistral_family_t *f,
+    const ngx_http_mistral_sample_t *s, mst_buf_t *out)
+{
+    if (s->canary) {
+        ngx_http_mistral_line(f, s, NULL, NULL, s->rolled_back, out);
     }
 }
 

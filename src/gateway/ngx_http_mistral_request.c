@@ -584,6 +584,8 @@ ngx_http_mistral_redo(ngx_http_mistral_ctx_t *ctx,
     ctx->settled = 0;
     ctx->admitted = 0;
     ctx->first_ns = 0;
+    ctx->beyond = 0;
+    ctx->gathered = 0;
     mst_buf_reset(&ctx->out);
     ngx_memzero(&ctx->reply, sizeof(mst_reply_t));
     ngx_http_mistral_forget_error(ctx);

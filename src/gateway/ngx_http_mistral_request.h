@@ -118,6 +118,7 @@ struct ngx_http_mistral_ctx_s {
     const char                  *shed;         /* $mistral_shed_reason */
     ngx_uint_t                   retry_after;  /* seconds; 0 = as usual */
     const char                  *aborted;      /* "error", "abort" */
+    ngx_str_t                    fallback;     /* $mistral_fallback_reason */
     const char                  *phase;        /* in which its client left */
     void                       (*unwound)(ngx_http_mistral_ctx_t *ctx);
 

@@ -193,7 +193,6 @@ ngx_http_mistral_lost(ngx_http_mistral_call_t *call)
         }
     }
 
-    ctx->fault = 1;
     if (call->cut) {
         ctx->shed = "draining";
         (void) mst_api_error_set(&ctx->error, NGX_HTTP_SERVICE_UNAVAILABLE,
@@ -207,6 +206,7 @@ ngx_http_mistral_lost(ngx_http_mistral_call_t *call)
         return;
     }
 
+    ctx->fault = 1;
     ctx->shed = ngx_http_mistral_unavailable(NGX_HTTP_MISTRAL_DOWN,
                                              &ctx->error);
 

@@ -4,7 +4,7 @@
  * Engines are read from their stats page, never asked.  Workers only.
  */
 
-#include "gateway/ngx_http_mistral_request.h"
+#include "gateway/ngx_http_mistral_route.h"
 
 #include "api/mst_json.h"
 #include "base/mst_time.h"
@@ -20,25 +20,29 @@ typedef struct {
     uint64_t                   waiting;
     uint64_t                   step_ns;
     ngx_uint_t                 stuck;          /* work, but no step in time */
+    mst_breaker_state_t        breaker;
     double                     kv_usage;       /* of all blocks: 0 .. 1 */
 } ngx_http_mistral_reading_t;
 
 
 static ngx_int_t ngx_http_mistral_list(ngx_http_request_t *r,
     ngx_array_t *list);
-static ngx_int_t ngx_http_mistral_list_model(ngx_array_t *list,
-    ngx_http_mistral_model_t *m);
-static ngx_int_t ngx_http_mistral_list_name(ngx_array_t *list,
-    ngx_http_mistral_model_t *m, ngx_str_t *name);
+static ngx_int_t ngx_http_mistral_list_model(ngx_http_request_t *r,
+    ngx_array_t *list, ngx_http_mistral_model_t *m);
+static ngx_int_t ngx_http_mistral_list_name(ngx_http_request_t *r,
+    ngx_array_t *list, ngx_http_mistral_model_t *m, ngx_str_t *name);
 static ngx_int_t ngx_http_mistral_model_unknown(ngx_http_request_t *r,
     mst_str_t *id);
 static void ngx_http_mistral_read(ngx_http_mistral_model_t *m,
     ngx_http_mistral_reading_t *rd);
+static ngx_uint_t ngx_http_mistral_well(ngx_http_mistral_reading_t *rd);
 static void ngx_http_mistral_health_fields(ngx_http_mistral_reading_t *rd,
     ngx_uint_t live, mst_buf_t *out);
 static ngx_int_t ngx_http_mistral_health_send(ngx_http_request_t *r,
     ngx_uint_t status, const char *retry, mst_buf_t *out);
 static void ngx_http_mistral_status_model(ngx_http_mistral_reading_t *rd,
+    mst_buf_t *out);
+static void ngx_http_mistral_status_route(ngx_http_mistral_reading_t *rd,
     mst_buf_t *out);
 static void ngx_http_mistral_status_engine(ngx_http_mistral_reading_t *rd,
     mst_buf_t *out);
@@ -116,13 +120,13 @@ ngx_http_mistral_list(ngx_http_request_t *r, ngx_array_t *list)
     mmcf = ngx_http_get_module_main_conf(r, ngx_http_mistral_module);
 
     if (mlcf->model) {
-        return ngx_http_mistral_list_model(list, mlcf->model);
+        return ngx_http_mistral_list_model(r, list, mlcf->model);
     }
 
     models = mmcf->models.elts;
 
     for (i = 0; i < mmcf->models.nelts; i++) {
-        if (ngx_http_mistral_list_model(list, models[i]) != NGX_OK) {
+        if (ngx_http_mistral_list_model(r, list, models[i]) != NGX_OK) {
             return NGX_ERROR;
         }
     }
@@ -132,19 +136,20 @@ ngx_http_mistral_list(ngx_http_request_t *r, ngx_array_t *list)
 
 
 static ngx_int_t
-ngx_http_mistral_list_model(ngx_array_t *list, ngx_http_mistral_model_t *m)
+ngx_http_mistral_list_model(ngx_http_request_t *r, ngx_array_t *list,
+    ngx_http_mistral_model_t *m)
 {
     ngx_str_t   *alias;
     ngx_uint_t   i;
 
-    if (ngx_http_mistral_list_name(list, m, &m->name) != NGX_OK) {
+    if (ngx_http_mistral_list_name(r, list, m, &m->name) != NGX_OK) {
         return NGX_ERROR;
     }
 
     alias = m->aliases.elts;
 
     for (i = 0; i < m->aliases.nelts; i++) {
-        if (ngx_http_mistral_list_name(list, m, &alias[i]) != NGX_OK) {
+        if (ngx_http_mistral_list_name(r, list, m, &alias[i]) != NGX_OK) {
             return NGX_ERROR;
         }
     }
@@ -154,10 +159,14 @@ ngx_http_mistral_list_model(ngx_array_t *list, ngx_http_mistral_model_t *m)
 
 
 static ngx_int_t
-ngx_http_mistral_list_name(ngx_array_t *list, ngx_http_mistral_model_t *m,
-    ngx_str_t *name)
+ngx_http_mistral_list_name(ngx_http_request_t *r, ngx_array_t *list,
+    ngx_http_mistral_model_t *m, ngx_str_t *name)
 {
     mst_reply_model_t  *entry;
+
+    if (!ngx_http_mistral_route_allows(r, m, name)) {
+        return NGX_OK;
+    }
 
     entry = ngx_array_push(list);
     if (entry == NULL) {
@@ -193,13 +202,14 @@ static void
 ngx_http_mistral_read(ngx_http_mistral_model_t *m,
     ngx_http_mistral_reading_t *rd)
 {
-    uint64_t          total, now, stepped;
+    uint64_t          total, now, stepped, wait;
     const mst_map_t  *map;
 
     ngx_memzero(rd, sizeof(ngx_http_mistral_reading_t));
 
     rd->model = m;
     rd->state = ngx_http_mistral_link_state(m);
+    rd->breaker = ngx_http_mistral_breaker_state(m, &wait);
 
     map = ngx_http_mistral_link_map(m);
     if (map == NULL) {
@@ -265,9 +275,7 @@ ngx_http_mistral_health_handler(ngx_http_request_t *r)
 
         rd[i].stuck = rd[i].stuck && decode;
 
-        if (top == n && (rd[i].state != NGX_HTTP_MISTRAL_READY
-                         || rd[i].stuck))
-        {
+        if (top == n && !ngx_http_mistral_well(&rd[i])) {
             top = i;
         }
     }
@@ -305,6 +313,17 @@ ngx_http_mistral_health_handler(ngx_http_request_t *r)
 }
 
 
+/* a half-open breaker is well: who sends requests only to what is ready must
+   send some there */
+
+static ngx_uint_t
+ngx_http_mistral_well(ngx_http_mistral_reading_t *rd)
+{
+    return rd->state == NGX_HTTP_MISTRAL_READY && !rd->stuck
+           && rd->breaker != MST_BREAKER_OPEN;
+}
+
+
 static void
 ngx_http_mistral_health_fields(ngx_http_mistral_reading_t *rd,
     ngx_uint_t live, mst_buf_t *out)
@@ -317,9 +336,9 @@ ngx_http_mistral_health_fields(ngx_http_mistral_reading_t *rd,
 
     (void) mst_buf_printf(out, "\"status\":\"%s\",\"scheduler_status\":"
                           "\"%s\",\"kv_cache_usage\":",
-                          live || (rd->state == NGX_HTTP_MISTRAL_READY
-                                   && !rd->stuck)
-                          ? "ok" : state, state);
+                          live || ngx_http_mistral_well(rd) ? "ok"
+                          : rd->state == NGX_HTTP_MISTRAL_READY && !rd->stuck
+                          ? "breaker_open" : state, state);
 
     (void) mst_json_number(out, rd->kv_usage);
 
@@ -330,7 +349,8 @@ ngx_http_mistral_health_fields(ngx_http_mistral_reading_t *rd,
 
     (void) mst_json_number(out, (double) (rd->step_ns / 1000) / 1000);
 
-    (void) mst_buf_text(out, ",\"breaker\":\"closed\",\"model\":");
+    (void) mst_buf_printf(out, ",\"breaker\":\"%s\",\"model\":",
+                          ngx_http_mistral_breaker_name(rd->breaker));
     (void) mst_json_string(out, mst_str((char *) rd->model->name.data,
                                         rd->model->name.len));
 }
@@ -424,9 +444,29 @@ ngx_http_mistral_status_model(ngx_http_mistral_reading_t *rd, mst_buf_t *out)
                           ngx_http_mistral_state_name(rd->state),
                           (unsigned) ngx_http_mistral_context(rd->model));
 
+    ngx_http_mistral_status_route(rd, out);
+
     if (rd->shm) {
         ngx_http_mistral_status_engine(rd, out);
         ngx_http_mistral_status_counters(&rd->shm->stat, out);
+    }
+}
+
+
+static void
+ngx_http_mistral_status_route(ngx_http_mistral_reading_t *rd, mst_buf_t *out)
+{
+    ngx_http_mistral_canary_sum_t  sum;
+
+    (void) mst_buf_printf(out, ",\"breaker\":\"%s\"",
+                          ngx_http_mistral_breaker_name(rd->breaker));
+
+    if (ngx_http_mistral_canary_sum(rd->model, &sum)) {
+        (void) mst_buf_printf(out, ",\"canary\":{\"rolled_back\":%s"
+                              ",\"requests\":%llu,\"errors\":%llu}",
+                              sum.rolled_back ? "true" : "false",
+                              (unsigned long long) sum.requests,
+                              (unsigned long long) sum.errors);
     }
 }
 

@@ -260,6 +260,32 @@ test_lost_probes(void **state)
 }
 
 
+static void
+test_reset(void **state)
+{
+    uint64_t       probe;
+    mst_breaker_t  b;
+
+    (void) state;
+
+    open_one(&b);
+    assert_int_equal(mst_breaker_enter(&b, &conf, T0 + conf.open_ns, &probe),
+                     MST_OK);
+
+    mst_breaker_reset(&b);
+    assert_int_equal(state_at(&b, T0), MST_BREAKER_CLOSED);
+    assert_int_equal(mst_breaker_pass(&b, &conf, probe), MST_OK);
+    mst_breaker_leave(&b, probe);
+    assert_int_equal(b.word, 0);
+
+    assert_int_equal(mst_breaker_fault(&b, &conf, T0), MST_OK);
+    assert_int_equal(mst_breaker_fault(&b, &conf, T0), MST_OK);
+    mst_breaker_reset(&b);
+    assert_int_equal(mst_breaker_fault(&b, &conf, T0), MST_OK);
+    assert_int_equal(state_at(&b, T0), MST_BREAKER_CLOSED);
+}
+
+
 typedef struct {
     mst_breaker_t     b;
     _Atomic uint32_t  go;
@@ -591,6 +617,7 @@ main(void)
         cmocka_unit_test(test_half_open),
         cmocka_unit_test(test_fails_again),
         cmocka_unit_test(test_lost_probes),
+        cmocka_unit_test(test_reset),
         cmocka_unit_test(test_processes),
         cmocka_unit_test(test_no_fault_is_missed),
         cmocka_unit_test(test_random),
