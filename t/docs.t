@@ -66,11 +66,14 @@ my $shown = slurp('src/gateway/ngx_http_mistral_prometheus.c');
 my $metrics = slurp('docs/metrics.md');
 my @metrics = $shown =~ /\{ "(\w+)", "(?:counter|gauge|histogram)"/g;
 
+push @metrics, slurp('src/gateway/ngx_http_mistral_series.c')
+               =~ /\{ "(\w+_total)",/g;
+
 ok(scalar(@metrics) > 20, 'the table of metrics was found');
 
 for my $name (@metrics) {
     like($metrics, qr/`(?:mistral_|vllm:)$name`/, "$name is in metrics.md");
-    like($tests, qr/\b$name\b/, "$name is in a test");
+    like($tests, qr/\b(?:mistral_)?$name\b/, "$name is in a test");
 }
 
 # every error code of the API, and every field that a request may have

@@ -18,6 +18,7 @@
 
 #include "gateway/ngx_http_mistral_engine.h"
 #include "gateway/ngx_http_mistral_metrics.h"
+#include "gateway/ngx_http_mistral_series.h"
 
 
 static ngx_http_mistral_metrics_t *ngx_http_mistral_metrics_entry(
@@ -320,6 +321,7 @@ ngx_http_mistral_metrics_fallback(ngx_http_mistral_ctx_t *ctx)
 static ngx_int_t
 ngx_http_mistral_metrics_handler(ngx_http_request_t *r)
 {
+    ngx_str_t                      none = ngx_null_string;
     ngx_uint_t                     status;
     ngx_http_mistral_ctx_t        *ctx;
     ngx_http_mistral_model_t      *m;
@@ -354,6 +356,7 @@ ngx_http_mistral_metrics_handler(ngx_http_request_t *r)
     status = r->err_status ? r->err_status : r->headers_out.status;
 
     ngx_http_mistral_metrics_code(mx, status);
+    ngx_http_mistral_series_count(r, ctx, m ? &m->name : &none, status);
 
     return NGX_OK;
 }

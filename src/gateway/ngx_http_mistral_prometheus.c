@@ -10,6 +10,7 @@
 
 #include "gateway/ngx_http_mistral_metrics.h"
 #include "gateway/ngx_http_mistral_route.h"
+#include "gateway/ngx_http_mistral_series.h"
 
 #include "api/mst_json.h"
 #include "base/mst_time.h"
@@ -266,6 +267,8 @@ ngx_http_mistral_prometheus_handler(ngx_http_request_t *r)
 
     ngx_http_mistral_families(ngx_http_mistral_names, "mistral_", &samples,
                               &out);
+
+    ngx_http_mistral_series_show(r, &out);
 
     if (mlcf->vllm) {
         ngx_http_mistral_families(ngx_http_mistral_vllm_names, "vllm:",
