@@ -4,19 +4,15 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/mst_mem.h"
+#include "backend/mst_cpu_group.h"
 #include "backend/mst_cpu_mem.h"
 
 #define MST_CPU_MEM_HUGE   ((uint64_t) 2 << 20)
 #define MST_CPU_MEM_CHUNK  ((uint64_t) 64 << 20)   /* of addresses */
-#define MST_CPU_MEM_GROUP  "/sys/fs/cgroup"
 
 
 struct mst_cpu_chunk_s {
@@ -117,82 +113,17 @@ mst_cpu_mem_fini(mst_cpu_mem_t *m)
 }
 
 
-/* bytes read, 0: nothing there; always with a zero behind them */
-
-static size_t
-mst_cpu_mem_read(const char *path, char *buf, size_t size)
-{
-    int      fd;
-    ssize_t  n;
-
-    n = 0;
-    fd = open(path, O_RDONLY|O_CLOEXEC);
-
-    if (fd != -1) {
-        n = read(fd, buf, size - 1);
-        (void) close(fd);
-    }
-
-    buf[n > 0 ? n : 0] = '\0';
-
-    return n > 0 ? (size_t) n : 0;
-}
-
-
-static uint64_t
-mst_cpu_mem_number(const char *path, uint64_t limit)
-{
-    char                buf[32];
-    unsigned long long  n;
-
-    if (mst_cpu_mem_read(path, buf, sizeof(buf)) == 0
-        || buf[0] < '0' || buf[0] > '9')
-    {
-        return limit;                          /* "max" */
-    }
-
-    n = strtoull(buf, NULL, 10);
-
-    return n < limit ? n : limit;
-}
-
-
 uint64_t
 mst_cpu_mem_limit(void)
 {
-    char      buf[2048], path[2200], *p;
     long      pages, size;
-    uint64_t  limit;
+    uint64_t  all, limit;
 
     pages = sysconf(_SC_PHYS_PAGES);
     size = sysconf(_SC_PAGESIZE);
-    limit = pages > 0 && size > 0 ? (uint64_t) pages * (uint64_t) size
-                                  : UINT64_MAX;
+    all = pages > 0 && size > 0 ? (uint64_t) pages * (uint64_t) size
+                                : UINT64_MAX;
+    limit = mst_cpu_group_memory();
 
-    limit = mst_cpu_mem_number(MST_CPU_MEM_GROUP
-                               "/memory/memory.limit_in_bytes", limit);
-
-    (void) mst_cpu_mem_read("/proc/self/cgroup", buf, sizeof(buf));
-    p = strstr(buf, "0::/");
-
-    if (p == NULL) {
-        return limit;
-    }
-
-    p += 3;
-    p[strcspn(p, "\n")] = '\0';
-
-    /* the group and all above it */
-
-    for ( ;; ) {
-        (void) snprintf(path, sizeof(path), MST_CPU_MEM_GROUP "%s/memory.max",
-                        p);
-        limit = mst_cpu_mem_number(path, limit);
-
-        if (*p == '\0') {
-            return limit;
-        }
-
-        *strrchr(p, '/') = '\0';
-    }
+    return limit < all ? limit : all;
 }

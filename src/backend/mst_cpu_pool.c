@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/mst_mem.h"
+#include "backend/mst_cpu_group.h"
 #include "backend/mst_cpu_pool.h"
 
 #define MST_CPU_POOL_SPINS      3000   /* of about 30 ns */
@@ -240,6 +241,7 @@ uint32_t
 mst_cpu_pool_cores(void)
 {
     int        n;
+    uint64_t   quota;
     cpu_set_t  set;
 
     CPU_ZERO(&set);
@@ -248,6 +250,15 @@ mst_cpu_pool_cores(void)
 
     n = sched_getaffinity(0, sizeof(set), &set) == 0
         ? CPU_COUNT(&set) : (int) sysconf(_SC_NPROCESSORS_ONLN);
+
+    /* whole cores only: who is stopped for the rest of a period while others
+       wait at a barrier stops them, too */
+
+    quota = mst_cpu_group_quota() / 1000;
+
+    if (n > 0 && quota < (uint64_t) n) {
+        n = (int) quota;
+    }
 
     if (n < 1) {
         return 1;

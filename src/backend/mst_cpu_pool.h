@@ -26,7 +26,8 @@ typedef struct mst_cpu_pool_s  mst_cpu_pool_t;
 typedef void (*mst_cpu_pool_pt)(void *data, uint32_t thread);
 
 
-/* cores that this process may use, 1 .. MST_CPU_POOL_MAX */
+/* cores that this process may use, by its affinity and by the quota of its
+   control group, 1 .. MST_CPU_POOL_MAX */
 uint32_t mst_cpu_pool_cores(void);
 
 /* n is 1 .. MST_CPU_POOL_MAX, this thread included */
