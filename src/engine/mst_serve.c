@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@ static void mst_serve_stats(mst_serve_t *s, uint64_t now_ns);
 static uint64_t mst_serve_rate(double rate);
 static void mst_serve_classes(mst_serve_t *s);
 static void mst_serve_tick(mst_serve_t *s, uint64_t now_ns);
+static void mst_serve_audit(mst_serve_t *s, uint64_t now_ns);
 static void mst_serve_sleep(mst_serve_t *s, uint64_t wake_ns);
 static int mst_serve_news(mst_serve_t *s);
 static int mst_serve_wait(int epfd, struct epoll_event *ev, int n,
@@ -52,6 +54,9 @@ mst_serve_create(const mst_serve_conf_t *conf, mst_err_t *err)
     s->conf = *conf;
     s->shm = conf->map->shm;
     s->epfd = -1;
+    s->max_calls = MST_SERVE_CALLS;
+    s->max_tokens = MST_SERVE_TOKENS;
+    s->max_unread = MST_SERVE_UNREAD;
 
     mst_list_init(&s->doomed);
 
@@ -70,6 +75,10 @@ mst_serve_init(mst_serve_t *s, mst_err_t *err)
     uint32_t  i, n;
 
     n = s->conf.map->n_slots;
+
+    /* a system without it is none that we know; the table works all the same */
+
+    (void) !getrandom(&s->key, sizeof(s->key), 0);
 
     s->n_table = 256;
     s->table = mst_calloc(s->n_table, sizeof(mst_serve_call_t *));
@@ -230,6 +239,7 @@ mst_serve_start(mst_serve_t *s, mst_engine_t *e, const mst_serve_info_t *info,
 
     mst_place_restart(s->conf.map);
     s->audit = 1;
+    s->audit_pause = MST_SERVE_RETRY;
 
     /* what was ordered of the engine before us is void */
 
@@ -264,8 +274,8 @@ mst_serve_pass(mst_serve_t *s, uint64_t *wake_ns, mst_err_t *err)
         mst_serve_tick(s, now);
     }
 
-    if (s->audit && mst_place_audit(s->conf.map) == MST_OK) {
-        s->audit = 0;
+    if (s->audit && now >= s->audit_ns) {
+        mst_serve_audit(s, now);
     }
 
     mst_serve_orders(s);
@@ -280,9 +290,29 @@ mst_serve_pass(mst_serve_t *s, uint64_t *wake_ns, mst_err_t *err)
 
     mst_serve_call_doom(s, now);
     mst_serve_stats(s, now);
-    mst_serve_call_flush(s);
+    mst_serve_call_flush(s, now);
 
     return (rc == MST_AGAIN && more) ? MST_OK : rc;
+}
+
+
+/* again soon while a worker is in the middle of a step, which takes it no
+   time unless it was stopped there, or lies */
+
+static void
+mst_serve_audit(mst_serve_t *s, uint64_t now_ns)
+{
+    if (mst_place_audit(s->conf.map) == MST_OK) {
+        s->audit = 0;
+        s->audit_pause = MST_SERVE_RETRY;
+        return;
+    }
+
+    s->audit_ns = now_ns + s->audit_pause;
+
+    if (s->audit_pause < MST_SERVE_TICK) {
+        s->audit_pause *= 2;
+    }
 }
 
 
@@ -470,8 +500,8 @@ mst_serve_sleep(mst_serve_t *s, uint64_t wake_ns)
         }
     }
 
-    if (s->audit && now + MST_SERVE_RETRY < until) {
-        until = now + MST_SERVE_RETRY;
+    if (s->audit && s->audit_ns < until) {
+        until = s->audit_ns;
     }
 
     if (s->leave_ns && s->leave_ns < until) {
@@ -517,7 +547,7 @@ mst_serve_news(mst_serve_t *s)
             return 1;
         }
 
-        if (slot->pid != 0 && !slot->broken
+        if (slot->pid != 0 && !slot->broken && !mst_serve_slot_full(s, slot)
             && atomic_load(&slot->req.pos->tail) != slot->req.own)
         {
             return 1;

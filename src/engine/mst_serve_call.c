@@ -17,6 +17,7 @@ static void mst_serve_call_time(mst_serve_t *s, mst_serve_call_t *call);
 static void mst_serve_call_dirty(mst_serve_t *s, mst_serve_call_t *call);
 static uint32_t mst_serve_call_flush_slot(mst_serve_t *s,
     mst_serve_slot_t *slot);
+static uint64_t mst_serve_call_unread(const mst_serve_slot_t *slot);
 
 
 mst_serve_call_t *
@@ -31,6 +32,7 @@ mst_serve_call_create(mst_serve_t *s, uint32_t i, const mst_rec_submit_t *r)
 
     call->slot = i;
     call->place_tokens = r->place_tokens;
+    call->n_prompt = r->n_prompt < s->info.context ? r->n_prompt : 0;
     call->last_ns = mst_time_ns();
 
     mst_outbox_init(&call->out, &r->head,
@@ -46,6 +48,8 @@ mst_serve_call_create(mst_serve_t *s, uint32_t i, const mst_rec_submit_t *r)
     *p = call;                                 /* it was the end of a chain */
 
     s->n_calls++;
+    s->slots[i].n_calls++;
+    s->slots[i].n_tokens += call->n_prompt;
 
     return call;
 }
@@ -63,6 +67,9 @@ mst_serve_call_free(mst_serve_t *s, mst_serve_call_t *call)
         s->n_calls--;
     }
 
+    s->slots[call->slot].n_calls--;
+    s->slots[call->slot].n_tokens -= call->n_prompt;
+
     mst_list_remove(&call->in_slot);
     mst_list_remove(&call->dirty);
     mst_list_remove(&call->doomed);
@@ -77,7 +84,9 @@ mst_serve_call_find(mst_serve_t *s, uint32_t slot, uint64_t id)
 {
     mst_serve_call_t  **p;
 
-    p = &s->table[mst_hash_mix(id ^ (uint64_t) slot << 48)
+    /* twice: who chooses ids must not choose chains */
+
+    p = &s->table[mst_hash_mix(mst_hash_mix(id ^ s->key) + slot)
                   & (s->n_table - 1)];
 
     while (*p != NULL && ((*p)->slot != slot || (*p)->out.head.id != id)) {
@@ -230,7 +239,7 @@ mst_serve_call_doom(mst_serve_t *s, uint64_t now_ns)
 
 
 void
-mst_serve_call_flush(mst_serve_t *s)
+mst_serve_call_flush(mst_serve_t *s, uint64_t now_ns)
 {
     uint32_t           i, published;
     mst_serve_slot_t  *slot;
@@ -245,6 +254,15 @@ mst_serve_call_flush(mst_serve_t *s)
         }
 
         published = mst_serve_call_flush_slot(s, slot);
+
+        if (mst_list_empty(&slot->dirty)) {
+            slot->choked = 0;
+
+        } else if (!slot->choked
+                   && mst_serve_call_unread(slot) > s->max_unread)
+        {
+            mst_serve_slot_choke(s, i, now_ns);
+        }
 
         if (published != 0) {
             s->retry_ns = MST_SERVE_RETRY;
@@ -284,6 +302,25 @@ mst_serve_call_flush_slot(mst_serve_t *s, mst_serve_slot_t *slot)
     }
 
     return published;
+}
+
+
+/* bytes that wait for room in the slot's ring */
+
+static uint64_t
+mst_serve_call_unread(const mst_serve_slot_t *slot)
+{
+    uint64_t           n;
+    const mst_list_t  *x;
+
+    n = 0;
+
+    for (x = slot->dirty.next; x != &slot->dirty; x = x->next) {
+        n += sizeof(mst_serve_call_t)
+             + mst_list_data(x, mst_serve_call_t, dirty)->out.wait.size;
+    }
+
+    return n;
 }
 
 

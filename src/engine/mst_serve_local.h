@@ -2,7 +2,7 @@
 /*
  * What the files of the engine's loop share: mst_serve.c (the loop),
  * mst_serve_slot.c (what comes in), mst_serve_call.c (what goes out).
- * Nobody else includes it.
+ * Nobody else includes it, but tests.
  */
 
 #ifndef MST_SERVE_LOCAL_H
@@ -21,6 +21,13 @@
 
 #define MST_SERVE_RETRY    MST_MS              /* a full ring: 1 .. 16 ms */
 
+/* of one slot: what a worker may make us remember.  One that is honest comes
+   nowhere near them; where it does, its requests wait in its ring */
+#define MST_SERVE_CALLS    (1u << 17)
+#define MST_SERVE_TOKENS   (1ull << 26)        /* of their prompts */
+#define MST_SERVE_UNREAD   (1ull << 28)        /* bytes of answers for which
+                                                  its ring has no room */
+
 #define MST_SERVE_WAKE     MST_MAX_SLOTS       /* epoll's data, else a slot */
 #define MST_SERVE_LIFE     (MST_MAX_SLOTS + 1)
 
@@ -34,6 +41,7 @@ struct mst_serve_call_s {          /* its address is the engine's tag */
     mst_list_t         doomed;     /* in the list of those to be cancelled */
     uint32_t           slot;
     uint32_t           place_tokens;
+    uint32_t           n_prompt;   /* tokens, of those of the slot */
     int                dropped;    /* its worker is gone: no records */
     int                lost;       /* a token was: it ends with an error */
     uint64_t           last_ns;    /* SUBMIT, then its last token */
@@ -49,6 +57,9 @@ typedef struct {
     int                pidfd;      /* -1 = none */
     uint32_t           epoch;
     int                broken;     /* its owner wrote nonsense */
+    int                choked;     /* its owner does not read */
+    uint32_t           n_calls;
+    uint64_t           n_tokens;   /* of their prompts */
     mst_list_t         calls;      /* mst_serve_call_t.in_slot */
     mst_list_t         dirty;      /* mst_serve_call_t.dirty */
 } mst_serve_slot_t;
@@ -66,10 +77,20 @@ struct mst_serve_s {
     mst_serve_call_t **table;      /* [n_table], a power of two */
     size_t             n_table;
     size_t             n_calls;
+    uint64_t           key;        /* of the table's hash; no worker knows it */
+
+    uint32_t           max_calls;  /* MST_SERVE_CALLS and so on; tests have
+                                      less */
+    uint64_t           max_tokens;
+    uint64_t           max_unread;
 
     mst_list_t         doomed;     /* mst_serve_call_t.doomed */
     int                blocked;    /* an outbox waits for room */
     int                audit;      /* places: a look is due */
+    uint64_t           audit_ns;   /* ... not before this; */
+    uint64_t           audit_pause;    /* a worker that is in the middle of a
+                                          step for ever is looked at less and
+                                          less often */
     uint32_t           flush;      /* orders that are done: mst_shm_t's */
     uint32_t           knock;
     int                epfd;
@@ -95,8 +116,19 @@ int mst_serve_watch(mst_serve_t *s, int fd, uint32_t events, uint32_t data);
 /* who owns the slot now?  1 = somebody that we listen to */
 int mst_serve_slot_look(mst_serve_t *s, uint32_t i, uint64_t now_ns);
 
+/* it has so much in work that its ring is not read now */
+static inline int
+mst_serve_slot_full(const mst_serve_t *s, const mst_serve_slot_t *slot)
+{
+    return slot->choked || slot->n_calls >= s->max_calls
+           || slot->n_tokens >= s->max_tokens;
+}
+
 /* reads its ring, not for ever; 1 = there is more */
 int mst_serve_slot_drain(mst_serve_t *s, uint32_t i, uint64_t now_ns);
+
+/* its answers are not read: what runs ends, and nothing new is taken in */
+void mst_serve_slot_choke(mst_serve_t *s, uint32_t i, uint64_t now_ns);
 
 /* the owner is gone: nothing of it stays.  "why" NULL: it left */
 void mst_serve_slot_reclaim(mst_serve_t *s, uint32_t i, const char *why,
@@ -116,7 +148,7 @@ mst_serve_call_t **mst_serve_call_find(mst_serve_t *s, uint32_t slot,
 void mst_serve_call_doom(mst_serve_t *s, uint64_t now_ns);
 
 /* all outboxes, as far as there is room; wakes who sleeps */
-void mst_serve_call_flush(mst_serve_t *s);
+void mst_serve_call_flush(mst_serve_t *s, uint64_t now_ns);
 void mst_serve_call_notify(mst_serve_t *s, uint32_t i);
 
 

@@ -26,6 +26,7 @@ static void mst_serve_slot_control(mst_serve_t *s, mst_serve_call_t *call,
     uint64_t now_ns);
 static void mst_serve_slot_break(mst_serve_t *s, uint32_t i, const char *why,
     uint64_t now_ns);
+static void mst_serve_slot_stop(mst_serve_t *s, uint32_t i, uint64_t now_ns);
 static void mst_serve_slot_bad(mst_serve_t *s, uint32_t i, const char *why);
 static void mst_serve_slot_submit(mst_serve_t *s, uint32_t i, uint32_t len,
     uint64_t now_ns);
@@ -89,6 +90,7 @@ mst_serve_slot_attach(mst_serve_t *s, uint32_t i, uint32_t pid, uint64_t now_ns)
 
     slot->pid = pid;
     slot->broken = 0;
+    slot->choked = 0;
     slot->epoch = atomic_load(&s->conf.map->slots[i].epoch);
 
     mst_slot_rings(s->conf.map, i, 0, &slot->req, &slot->rsp);
@@ -183,6 +185,10 @@ mst_serve_slot_drain(mst_serve_t *s, uint32_t i, uint64_t now_ns)
     shared = &s->conf.map->slots[i];
 
     for (n = 0; n < MST_SERVE_RECORDS && !slot->broken; n++) {
+
+        if (mst_serve_slot_full(s, slot)) {
+            return 0;
+        }
 
         rc = mst_ring_peek(&slot->req, &rec, &len);
 
@@ -297,8 +303,6 @@ static void
 mst_serve_slot_break(mst_serve_t *s, uint32_t i, const char *why,
     uint64_t now_ns)
 {
-    mst_list_t        *x, *next;
-    mst_serve_call_t  *call;
     mst_serve_slot_t  *slot;
 
     slot = &s->slots[i];
@@ -309,7 +313,34 @@ mst_serve_slot_break(mst_serve_t *s, uint32_t i, const char *why,
     mst_log(s->conf.log, MST_LOG_ALERT, "worker %u wrote nonsense into slot "
             "%u: %s; the slot is closed until it is gone", slot->pid, i, why);
 
-    /* what runs ends with a record, and gives its place back */
+    mst_serve_slot_stop(s, i, now_ns);
+}
+
+
+void
+mst_serve_slot_choke(mst_serve_t *s, uint32_t i, uint64_t now_ns)
+{
+    s->slots[i].choked = 1;
+
+    mst_log(s->conf.log, MST_LOG_ALERT, "worker %u does not read the answers "
+            "in slot %u, over %llu MiB wait: its requests end, and new ones "
+            "wait until it reads", s->slots[i].pid, i,
+            (unsigned long long) (s->max_unread >> 20));
+
+    mst_serve_slot_stop(s, i, now_ns);
+}
+
+
+/* what runs ends with a record, and gives its place back */
+
+static void
+mst_serve_slot_stop(mst_serve_t *s, uint32_t i, uint64_t now_ns)
+{
+    mst_list_t        *x, *next;
+    mst_serve_call_t  *call;
+    mst_serve_slot_t  *slot;
+
+    slot = &s->slots[i];
 
     for (x = slot->calls.next; x != &slot->calls; x = next) {
         next = x->next;

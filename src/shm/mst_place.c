@@ -12,6 +12,11 @@
 #define mst_place_requests(w)  ((uint32_t) ((w) >> 32) & MST_PLACE_MAX_REQUESTS)
 #define mst_place_tokens(w)    ((uint32_t) (w))
 
+/* swaps that fail because others move the word all the time: honest ones do it
+   once a request */
+
+#define MST_PLACE_TRIES  256
+
 /* a ledger: [requests:32 | tokens:32], each half wraps by itself */
 
 #define mst_place_pair(r, t)                                                  \
@@ -32,7 +37,7 @@ int
 mst_place_take(mst_shm_t *shm, mst_slot_t *slot, uint32_t tokens,
     uint32_t max_requests, uint64_t max_tokens)
 {
-    int       rc;
+    int       rc, tries;
     uint64_t  old, r, t;
 
     if (max_requests > MST_PLACE_MAX_REQUESTS) {
@@ -44,6 +49,7 @@ mst_place_take(mst_shm_t *shm, mst_slot_t *slot, uint32_t tokens,
     }
 
     rc = MST_OK;
+    tries = MST_PLACE_TRIES;
 
     atomic_store(&slot->intent, 1);
 
@@ -53,7 +59,7 @@ mst_place_take(mst_shm_t *shm, mst_slot_t *slot, uint32_t tokens,
         r = (uint64_t) mst_place_requests(old) + 1;
         t = (uint64_t) mst_place_tokens(old) + tokens;
 
-        if (r > max_requests || t > max_tokens) {
+        if (r > max_requests || t > max_tokens || tries-- == 0) {
             rc = MST_BUSY;
             break;
         }
@@ -274,17 +280,24 @@ mst_place_held(const mst_shm_t *shm, uint32_t *requests, uint64_t *tokens)
 }
 
 
-/* word - pair, not below zero */
+/* word - pair, not below zero; a word that stays too large is found by the
+   next audit */
 
 static void
 mst_place_lower(mst_shm_t *shm, uint64_t pair)
 {
+    int       tries;
     uint32_t  r, t;
     uint64_t  old;
 
     old = atomic_load(&shm->places);
+    tries = MST_PLACE_TRIES;
 
     do {
+        if (tries-- == 0) {
+            return;
+        }
+
         r = mst_place_requests(old);
         t = mst_place_tokens(old);
 

@@ -362,6 +362,105 @@ step_new_engine(world_t *w)
 }
 
 
+/* runs step(w) while another process moves the word before each of its
+   instructions, so that no swap succeeds; the number of instructions */
+
+static int
+against_a_mover(world_t *w, void (*step)(world_t *w))
+{
+    int    n, status;
+    pid_t  pid;
+
+    w->m.shm->unused = 0;
+    pid = fork();
+    assert_true(pid >= 0);
+
+    if (pid == 0) {
+        (void) ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        (void) raise(SIGSTOP);
+        step(w);
+        (void) pause();
+        _exit(0);
+    }
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSTOPPED(status));
+
+    for (n = 0; *(volatile uint32_t *) &w->m.shm->unused == 0; n++) {
+
+        if (n == 1000000) {
+            (void) kill(pid, SIGKILL);
+            (void) waitpid(pid, NULL, 0);
+            fail_msg("it does not end while the word moves");
+        }
+
+        w->m.shm->places += 1ull << 52;        /* the version */
+
+        assert_int_equal(ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL), 0);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSTOPPED(status));
+    }
+
+    (void) kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+
+    return n;
+}
+
+
+static void
+step_take_only(world_t *w)
+{
+    w->m.shm->unused = mst_place_take(w->m.shm, w->a, 10, 100, 0) == MST_BUSY
+                       ? 2 : 1;
+}
+
+
+static void
+step_give(world_t *w)
+{
+    mst_place_give(w->m.shm, w->a, 10);
+    finished(w);
+}
+
+
+/* a peer that never lets the word be: nobody loops for ever, and the next
+   audit puts it right */
+
+static void
+test_mover(void **state)
+{
+    world_t  w;
+
+    (void) state;
+
+    world_init(&w);
+
+    printf("take: %d instructions\n", against_a_mover(&w, step_take_only));
+    assert_int_equal(w.m.shm->unused, 2);      /* busy */
+    assert_int_equal(w.a->intent, 0);
+    held(&w, 1, 7, "not taken", 0);
+    assert_int_equal(mst_place_audit(&w.m), MST_OK);
+    held(&w, 1, 7, "not taken", 0);
+
+    assert_int_equal(mst_place_take(w.m.shm, w.a, 10, 100, 0), MST_OK);
+    assert_int_equal(mst_place_take(w.m.shm, w.a, 10, 100, 0), MST_OK);
+
+    (void) against_a_mover(&w, step_untake);
+    assert_int_equal(w.a->intent, 0);
+    held(&w, 3, 27, "the word is too large", 0);
+    assert_int_equal(mst_place_audit(&w.m), MST_OK);
+    held(&w, 2, 17, "untaken", 0);
+
+    (void) against_a_mover(&w, step_give);
+    held(&w, 2, 17, "the word is too large", 0);
+    assert_int_equal(mst_place_audit(&w.m), MST_OK);
+    held(&w, 1, 7, "given", 0);
+
+    world_fini(&w);
+}
+
+
 static void
 test_worker_dies(void **state)
 {
@@ -745,6 +844,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_give),
+        cmocka_unit_test(test_mover),
         cmocka_unit_test(test_worker_dies),
         cmocka_unit_test(test_engine_dies),
         cmocka_unit_test(test_random_kills)

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/mst_hash.h"
+#include "engine/mst_serve_local.h"
 
 
 static void
@@ -554,6 +555,256 @@ test_scribble(void **state)
 }
 
 
+/* what a slot may have in work is bounded: the rest waits in its ring */
+
+static void
+test_bounded(void **state)
+{
+    uint64_t   id, wake;
+    world_t    w;
+    worker_t   a, b;
+    mst_err_t  err;
+    const mst_record_t  *rec;
+
+    (void) state;
+
+    world_init(&w, NULL, 8);
+    w.serve->max_calls = 3;
+    worker_claim(&w, &a, (uint32_t) getpid());
+    worker_claim(&w, &b, (uint32_t) getpid());
+
+    for (id = 1; id <= 7; id++) {
+        worker_send(&a, worker_submit(&w, &a, id, 10, 20));
+    }
+
+    pass(&w, 1);
+    assert_int_equal(w.serve->slots[a.i].n_calls, 3);
+    assert_true(a.req.pos->head != a.req.pos->tail);
+
+    /* another worker is not held up */
+
+    worker_send(&b, worker_submit(&w, &b, 1, 10, 1));
+    pass(&w, 2);
+    (void) worker_expect(&b, MST_REC_ADMIT, 1);
+
+    /* the rest follows, and nothing is counted that is over */
+
+    settle(&w, 200);
+
+    for (id = 0; (rec = worker_next(&a)) != NULL; /* void */ ) {
+        id += rec->type == MST_REC_DONE;
+    }
+
+    assert_int_equal(id, 7);
+    assert_int_equal(w.serve->slots[a.i].n_calls, 0);
+    assert_int_equal(w.serve->slots[a.i].n_tokens, 0);
+    world_held(&w, 0, 0);
+
+    /* prompts count, too; one that cannot be admitted counts for nothing */
+
+    w.serve->max_calls = 100;
+    w.serve->max_tokens = 25;
+
+    for (id = 11; id <= 15; id++) {
+        worker_send(&a, worker_submit(&w, &a, id, 10, 20));
+    }
+
+    pass(&w, 1);
+    assert_int_equal(w.serve->slots[a.i].n_calls, 3);
+    assert_int_equal(w.serve->slots[a.i].n_tokens, 30);
+    settle(&w, 200);
+    world_held(&w, 0, 0);
+
+    /* a full slot is no work: the loop sleeps */
+
+    while (worker_next(&a) != NULL) {
+        /* void */
+    }
+
+    w.serve->max_calls = 0;
+    worker_send(&a, worker_submit(&w, &a, 21, 10, 20));
+    err.text[0] = '\0';
+    assert_int_equal(mst_serve_pass(w.serve, &wake, &err), MST_AGAIN);
+    w.serve->max_calls = 100;
+    settle(&w, 200);
+    (void) worker_expect(&a, MST_REC_ADMIT, 21);
+
+    world_fini(&w);
+}
+
+
+/* who does not read is no reason to remember without end */
+
+static void
+test_unread(void **state)
+{
+    uint32_t   n, last;
+    world_t    w;
+    worker_t   a;
+    const mst_rec_done_t    *done;
+    const mst_record_t      *rec;
+    const mst_rec_tokens_t  *tokens;
+
+    (void) state;
+
+    world_init(&w, NULL, 8);
+    w.serve->max_unread = 8192;
+    worker_claim(&w, &a, (uint32_t) getpid());
+
+    worker_send(&a, worker_submit(&w, &a, 1, 10, 4000));
+    settle(&w, 5000);                          /* it was ended: no more steps */
+
+    assert_true(w.serve->slots[a.i].choked);
+    assert_non_null(strstr(w.lines[0], "does not read"));
+    assert_int_equal(w.n_lines, 1);
+    world_held(&w, 0, 0);
+
+    /* nothing new meanwhile */
+
+    worker_send(&a, worker_submit(&w, &a, 2, 10, 5));
+    pass(&w, 3);
+    assert_int_equal(w.serve->slots[a.i].n_calls, 1);
+
+    /* it reads: all that was sampled comes, then the end, then the next */
+
+    n = 0;
+    done = NULL;
+
+    for (last = 0; last < 1000 && done == NULL; last++) {
+        while ((rec = worker_next(&a)) != NULL) {
+
+            if (rec->type == MST_REC_TOKENS) {
+                tokens = (const mst_rec_tokens_t *) rec;
+                assert_int_equal(tokens->first, n);
+                n += tokens->n;
+
+            } else if (rec->type == MST_REC_DONE) {
+                done = (const mst_rec_done_t *) rec;
+                break;
+            }
+        }
+
+        pass(&w, 1);
+    }
+
+    assert_non_null(done);
+    assert_int_equal(done->finish, MST_FINISH_CANCELLED);
+    assert_int_equal(done->usage.completion, n);
+    assert_true(n > 1000 && n < 4000);
+
+    settle(&w, 50);
+    assert_false(w.serve->slots[a.i].choked);
+    (void) worker_expect(&a, MST_REC_ADMIT, 2);
+    world_held(&w, 0, 0);
+
+    world_fini(&w);
+}
+
+
+/* ids that fall into one chain where the hash is known do not here */
+
+static void
+test_chains(void **state)
+{
+    uint64_t   id, n;
+    uint32_t   i, longest, len;
+    world_t    w;
+    worker_t   a;
+    mst_serve_call_t  *call;
+
+    (void) state;
+
+    world_init(&w, NULL, 8);
+    worker_claim(&w, &a, (uint32_t) getpid());
+
+    n = 0;
+
+    for (id = 1; n < 400; id++) {
+
+        /* one in 1024: all of them in one chain of a table without a key */
+
+        if ((mst_hash_mix(mst_hash_mix(id) + a.i) & 1023) != 7) {
+            continue;
+        }
+
+        worker_send(&a, worker_submit(&w, &a, id, 1, 1000));
+        pass(&w, 1);
+        n++;
+
+        while (worker_next(&a) != NULL) {
+            /* void */
+        }
+    }
+
+    longest = 0;
+
+    for (i = 0; i < w.serve->n_table; i++) {
+        len = 0;
+
+        for (call = w.serve->table[i]; call != NULL; call = call->next) {
+            len++;
+        }
+
+        longest = (len > longest) ? len : longest;
+    }
+
+    assert_true(w.serve->n_calls > 300);
+    assert_true(longest < 20);
+
+    world_fini(&w);
+}
+
+
+/* a worker that says for ever that it is in the middle of a step */
+
+static void
+test_intent(void **state)
+{
+    int        n;
+    uint64_t   until, at;
+    world_t    w;
+    worker_t   a;
+
+    (void) state;
+
+    world_init(&w, NULL, 8);
+    worker_claim(&w, &a, (uint32_t) getpid());
+    settle(&w, 10);
+
+    a.slot->intent = 1;
+    w.serve->audit = 1;
+    w.serve->audit_ns = 0;
+
+    n = 0;
+    at = 0;
+    until = mst_time_ns() + 100 * MST_MS;
+
+    while (mst_time_ns() < until) {
+        pass(&w, 1);
+        n += w.serve->audit_ns != at;
+        at = w.serve->audit_ns;
+    }
+
+    /* at 0, 1, 3, 7, 15, 31 and 63 ms; fewer where this process stood */
+
+    assert_true(n <= 8);
+    assert_true(w.serve->audit_pause > 2 * MST_MS);
+    assert_true(w.serve->audit);
+
+    /* it is found all the same when that is over */
+
+    w.map.shm->places = 0x500000000ull;
+    a.slot->intent = 0;
+    w.serve->audit_ns = 0;
+    pass(&w, 1);
+    world_held(&w, 0, 0);
+    assert_false(w.serve->audit);
+    assert_int_equal(w.serve->audit_pause, MST_MS);
+
+    world_fini(&w);
+}
+
+
 int
 main(void)
 {
@@ -567,7 +818,11 @@ main(void)
         cmocka_unit_test(test_dead_before),
         cmocka_unit_test(test_no_owner),
         cmocka_unit_test(test_next_engine),
-        cmocka_unit_test(test_scribble)
+        cmocka_unit_test(test_scribble),
+        cmocka_unit_test(test_bounded),
+        cmocka_unit_test(test_unread),
+        cmocka_unit_test(test_chains),
+        cmocka_unit_test(test_intent)
     };
 
     return cmocka_run_group_tests_name("mst_serve_slot", tests, NULL, NULL);
