@@ -71,6 +71,24 @@ is(engine(), $engine, 'the engine is the same');
 is(answer(4), text(4), 'the new worker has it');
 no_alerts('worker killed', qr/exited on signal 9/);
 
+# an engine whose usage is not what came: nobody is billed by it
+
+SKIP: {
+    skip 'not root', 5 if $> != 0;
+
+    $s = stream(37);
+    my ($reader) = grep { has_peer($_, $s) } workers();
+    signal 'STOP', $reader;
+    ok(wait_for(sub { change_done($engine) }), 'DONE is in the ring, changed');
+    signal 'CONT', $reader;
+    finish($s);
+    like($s->{buf}, qr/data: \{"error":/, 'a wrong usage is an error');
+    unlike($s->{buf}, qr/\[DONE\]/, 'and no end');
+    like(log_since(), qr/\[alert\] [^\n]*the engine of model "m" counts \d+ \+ 38 /, 'the log tells');
+    is(answer(4), text(4), 'the next answer is right');
+    no_alerts('a wrong usage', qr/the engine of model "m" counts/);
+}
+
 # an engine that writes nonsense: under the worker's feet, while it stands
 
 SKIP: {
@@ -157,16 +175,53 @@ nothing_left();
 done_testing();
 
 
-# all bytes of all rings; the head of the segment tells where they are
+# where the slots' rings begin, and their sizes; the head of the segment tells
 
-sub spoil_rings {
+sub segment {
     my ($pid) = @_;
 
     open my $fh, '+<:raw', "/proc/$pid/fd/3" or die "segment: $!";
     sysread $fh, my $head, 48;
 
     my ($size, $n, $req, $rsp) = (unpack 'Q4 L4', $head)[2, 4, 5, 6];
-    my $at = $size - $n * ($req + $rsp);
+
+    return ($fh, $size - $n * ($req + $rsp), $req, $rsp);
+}
+
+
+# one token more in the DONE records of 37: [len, type 6, 0, id, epochs,
+# finish, 0, prompt, cached, completion]
+
+sub change_done {
+    my ($pid) = @_;
+    my ($fh, $at, $req, $rsp) = segment($pid);
+    my $found = 0;
+
+    for my $i (0 .. 7) {
+        my $ring = $at + $i * ($req + $rsp) + $req;
+
+        sysseek $fh, $ring, 0;
+        sysread $fh, my $bytes, $rsp;
+
+        while ($bytes =~ /\x48\0\0\0\x06\0\0\0/g) {
+            my $p = pos($bytes) - 8;
+
+            next if $p % 8 || (unpack 'x40 L', substr $bytes, $p, 44) != 37;
+
+            sysseek $fh, $ring + $p + 40, 0;
+            syswrite $fh, pack 'L', 38;
+            $found++;
+        }
+    }
+
+    return $found;
+}
+
+
+# all bytes of all rings
+
+sub spoil_rings {
+    my ($fh, $at, $req, $rsp) = segment(@_);
 
     # slots are claimed from the first on: enough for all our workers
 

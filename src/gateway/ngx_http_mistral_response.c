@@ -20,6 +20,8 @@ static void ngx_http_mistral_refused(ngx_http_mistral_choice_t *choice,
     const mst_rec_refuse_t *rec);
 static int ngx_http_mistral_done(ngx_http_mistral_choice_t *choice,
     const mst_rec_done_t *rec);
+static ngx_uint_t ngx_http_mistral_done_fits(
+    ngx_http_mistral_choice_t *choice, const mst_rec_done_t *rec);
 
 
 ngx_int_t
@@ -322,6 +324,13 @@ ngx_http_mistral_done(ngx_http_mistral_choice_t *choice,
 
     ctx = choice->ctx;
 
+    if (!ngx_http_mistral_done_fits(choice, rec)) {
+        ctx->fault = 1;
+        ctx->shed = ngx_http_mistral_unavailable(NGX_HTTP_MISTRAL_DOWN,
+                                                 &ctx->error);
+        return MST_OK;
+    }
+
     ngx_http_mistral_take_usage(choice, rec);
 
     if (choice->stopped || rec->finish == MST_FINISH_STOP) {
@@ -352,4 +361,34 @@ ngx_http_mistral_done(ngx_http_mistral_choice_t *choice,
     }
 
     return MST_OK;
+}
+
+
+/* what is billed is what came: counts of an engine that lies, or that lost
+   tokens, are nobody's usage */
+
+static ngx_uint_t
+ngx_http_mistral_done_fits(ngx_http_mistral_choice_t *choice,
+    const mst_rec_done_t *rec)
+{
+    const mst_usage_t  *u;
+
+    u = &rec->usage;
+
+    if ((rec->finish != MST_FINISH_STOP && rec->finish != MST_FINISH_LENGTH)
+        || (u->completion == choice->tokens
+            && u->prompt == choice->source->n_ids && u->cached <= u->prompt))
+    {
+        return 1;
+    }
+
+    ngx_log_error(NGX_LOG_ALERT,
+                  choice->ctx->request->connection->log, 0,
+                  "mistral: request \"%V\": the engine of model \"%V\" counts "
+                  "%uD + %uD tokens, %uD of them cached, but it is %uz + %uD",
+                  &choice->ctx->id, &choice->ctx->model->name, u->prompt,
+                  u->completion, u->cached, choice->source->n_ids,
+                  choice->tokens);
+
+    return 0;
 }
