@@ -449,3 +449,21 @@ $::Ask
 --- more_headers
 x-api-key: sk-bob
 --- response_body_like: "text":"T"
+
+
+
+=== TEST 22: off is no realm
+--- config
+location /v1/ { mistral_auth_key off key=$http_api_key; mistral_pass null; }
+--- must_die
+--- error_log
+"mistral_auth_key" directive takes nothing behind "off"
+
+
+
+=== TEST 23: twice
+--- config
+location /v1/ { mistral_auth_key a; mistral_auth_key b; mistral_pass null; }
+--- must_die
+--- error_log
+"mistral_auth_key" directive is duplicate

@@ -114,8 +114,9 @@ ngx_http_mistral_auth_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     alcf->key_realm = NULL;
 
-    if (ngx_strcmp(value[1].data, "off") == 0 && cf->args->nelts == 2) {
-        return NGX_CONF_OK;
+    if (ngx_strcmp(value[1].data, "off") == 0) {
+        return cf->args->nelts == 2 ? NGX_CONF_OK
+                                    : "takes nothing behind \"off\"";
     }
 
     alcf->file_name = cf->conf_file->file.name.data;

@@ -120,7 +120,7 @@ ngx_http_mistral_keyset_same_algs(const mst_jwa_list_t *a,
 static ngx_int_t
 ngx_http_mistral_keyset_load(ngx_http_mistral_keyset_t *set, mst_err_t *err)
 {
-    time_t                           newest;
+    time_t                           age;
     mst_jwks_t                      *jwks;
     mst_keyfile_t                   *keyfile;
     ngx_http_mistral_keyset_file_t   file;
@@ -129,10 +129,11 @@ ngx_http_mistral_keyset_load(ngx_http_mistral_keyset_t *set, mst_err_t *err)
         return NGX_ERROR;
     }
 
-    newest = ngx_max(file.st.st_mtime, file.st.st_ctime);
+    age = time(NULL) - ngx_max(file.st.st_mtime, file.st.st_ctime);
 
     set->st = file.st;
-    set->recent = newest + NGX_HTTP_MISTRAL_KEYSET_RECENT >= time(NULL);
+    set->recent = age <= NGX_HTTP_MISTRAL_KEYSET_RECENT
+                  && age >= -NGX_HTTP_MISTRAL_KEYSET_RECENT;
 
     if (set->algs) {
         keyfile = NULL;
