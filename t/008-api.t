@@ -89,11 +89,11 @@ POST /v1/completions
 === TEST 7: what completions do not serve
 --- request eval
 [map { "POST /v1/completions\n" . '{"prompt":"hi",' . $_ . '}' }
- '"echo":true,"logprobs":1', '"suffix":"x"', '"best_of":3', '"best_of":1,"n":2', '"safe_prompt":true']
+ '"prompt_logprobs":1', '"suffix":"x"', '"best_of":3', '"best_of":1,"n":2', '"safe_prompt":true']
 --- error_code eval
 [(400) x 5]
 --- response_body_like eval
-['"param":"logprobs","code":"unsupported"', '"param":"suffix","code":"unsupported"',
+['"param":"prompt_logprobs","code":"unsupported"', '"param":"suffix","code":"unsupported"',
  '"param":"best_of","code":"unsupported"', '"param":"best_of","code":"invalid_value"',
  '"param":"safe_prompt","code":"unsupported"']
 
@@ -287,3 +287,32 @@ POST /v1/chat/completions
  "POST /v1/completions\n" . '{"prompt":["' . 'x' x 3000 . '","abcd"],"max_tokens":4096}']
 --- response_body_like eval
 [('"prompt_tokens":3004,"completion_tokens":5188,"total_tokens":8192') x 2]
+
+
+
+=== TEST 22: the log-probabilities of an echo
+--- request eval
+[map { "POST /v1/completions\n{\"echo\":true,\"logprobs\":1,$_}" }
+ '"prompt":"hi","max_tokens":2', '"prompt":"hi","max_tokens":0', '"prompt":[104,105],"max_tokens":1,"n":2',
+ '"prompt":"a\u00e9b","max_tokens":1', '"prompt":["x","yz"],"max_tokens":0', '"prompt":[120,195],"max_tokens":1,"logprobs":0',
+ '"prompt":"' . 'x' x 3000 . '","max_tokens":2,"temperature":0,"n":2']
+--- response_body_like eval
+my $two = '"text":"hiT","logprobs":\{"tokens":\["h","i","T"\],"token_logprobs":\[null,0,0\],"top_logprobs":\[null,\{"i":0\},\{"T":0\}\],"text_offset":\[0,1,2\]\}';
+['"text":"hiTh","logprobs":\{"tokens":\["h","i","T","h"\],"token_logprobs":\[null,0,0,0\],"top_logprobs":\[null,\{"i":0\},\{"T":0\},\{"h":0\}\],"text_offset":\[0,1,2,3\]\}.*"prompt_tokens":2,"completion_tokens":2,',
+ '"text":"hi","logprobs":\{"tokens":\["h","i"\],"token_logprobs":\[null,0\],"top_logprobs":\[null,\{"i":0\}\],"text_offset":\[0,1\]\},"finish_reason":"length".*"completion_tokens":0,',
+ "\"index\":0,$two.*\"index\":1,$two.*\"completion_tokens\":2,",
+ "\"text\":\"a\xc3\xa9bT\".*\"tokens\":\\[\"a\",\"bytes:.*,\"b\",\"T\"\\].*\"text_offset\":\\[0,1,1,2,3\\]",
+ '"index":0,"text":"x","logprobs":\{"tokens":\["x"\],"token_logprobs":\[null\].*"index":1,"text":"yz","logprobs":\{"tokens":\["y","z"\],"token_logprobs":\[null,0\]',
+ '"text_offset":\[0,1,2\]', '"text_offset":\[0,1,2,.*,2999,3000,3001\].*"text_offset":\[0,1,2,.*,2999,3000,3001\].*"completion_tokens":2,']
+
+
+
+=== TEST 23: as a stream, and computed whatever the cache has
+--- request eval
+["POST /v1/completions\n" . '{"echo":true,"logprobs":0,"prompt":"' . 'abcdefgh' x 8 . '","max_tokens":2}',
+ "POST /v1/completions\n" . '{"echo":true,"logprobs":0,"prompt":"' . 'abcdefgh' x 8 . '","max_tokens":2,"stream":true,"stream_options":{"include_usage":true}}',
+ "POST /v1/completions\n" . '{"prompt":"' . 'abcdefgh' x 8 . '","max_tokens":2,"logprobs":0}']
+--- response_body_like eval
+['"token_logprobs":\[null(?:,0){65}\].*"cached_tokens":0\}',
+ '\Adata: [^\n]*"text":"(?:abcdefgh){8}(?:T|Th)?","logprobs":\{"tokens":\["a","b",.*"text_offset":\[0,1,2,.*"cached_tokens":0\}.*DONE\]',
+ '"token_logprobs":\[0,0\].*"cached_tokens":48\}']

@@ -346,8 +346,16 @@ mst_reply_logprobs_completion(mst_reply_logprobs_t *l,
     }
 
     mst_reply_spelling(p->token.bytes, &l->a);
-    mst_reply_logprob(p->token.logprob, &l->b);
-    mst_reply_logprobs_map(p, &l->c);
+
+    if (p->none) {
+        (void) mst_reply_put(&l->b, "null");
+        (void) mst_reply_put(&l->c, "null");
+
+    } else {
+        mst_reply_logprob(p->token.logprob, &l->b);
+        mst_reply_logprobs_map(p, &l->c);
+    }
+
     (void) mst_buf_uint(&l->d, p->text_offset);
 
     return l->a.failed || l->b.failed || l->c.failed || l->d.failed

@@ -26,7 +26,7 @@ typedef struct {
 } mst_reply_t;
 
 
-/* one sampled token of a logprobs report */
+/* one token of a logprobs report, sampled or the prompt's */
 typedef struct {
     mst_str_t  bytes;              /* of the token; control: its spelling */
     float      logprob;
@@ -37,6 +37,8 @@ typedef struct {
     const mst_reply_top_t  *top;   /* [n_top] */
     uint32_t                n_top;
     size_t                  text_offset;   /* completions: characters before */
+    int                     none;          /* completions: nothing came before
+                                              this token, its logprob is null */
 } mst_reply_logprob_t;
 
 

@@ -374,10 +374,10 @@ mst_request_completion(const mst_field_t *f, mst_request_owner_t *o)
         return MST_ERROR;
     }
 
+    /* what is echoed has log-probabilities, too */
+
     if (r->echo && r->logprobs) {
-        return mst_api_error_set(f->e, 400, MST_FIELD_UNSUPPORTED, "logprobs",
-                                 "logprobs of the prompt are not there: echo "
-                                 "and logprobs exclude each other");
+        r->params.flags |= MST_PARAMS_ECHO;
     }
 
     if (r->n_inputs * r->n > MST_INPUT_MAX) {

@@ -22,6 +22,10 @@
 #define MST_PARAMS_IGNORE_EOS  0x0001          /* the model's own stop ids
                                                   do not end the answer */
 #define MST_PARAMS_LOGPROBS    0x0002          /* report log-probabilities */
+#define MST_PARAMS_ECHO        0x0004          /* the prompt's tokens are
+                                                  reported first, as if they
+                                                  had been sampled: all of the
+                                                  prompt is computed */
 
 
 typedef struct {

@@ -58,7 +58,10 @@ static int mst_engine_init(mst_engine_t *e);
 static int mst_engine_check(const mst_engine_t *e, const mst_submit_t *s,
     mst_err_t *err);
 static void mst_engine_batch(mst_engine_t *e, uint64_t now_ns);
-static void mst_engine_take(mst_engine_t *e, uint32_t i, uint64_t end_ns);
+static int mst_engine_echo(mst_engine_t *e, mst_seq_t *q,
+    const mst_sampled_t *scored);
+static void mst_engine_take(mst_engine_t *e, uint32_t i,
+    const mst_sampled_t *scored, uint64_t end_ns);
 static uint64_t mst_engine_prompt_tokens(const mst_engine_t *e);
 static void mst_engine_measure(mst_engine_t *e, uint64_t now_ns);
 static int mst_engine_die(mst_engine_t *e, uint64_t now_ns, mst_err_t *err);
@@ -178,8 +181,10 @@ mst_engine_init(mst_engine_t *e)
     e->step.samples = mst_calloc(n, sizeof(mst_sample_t));
     e->step.sampled = mst_calloc(n, sizeof(mst_sampled_t));
 
+    e->step.scored = mst_calloc(e->conf.prefill_chunk, sizeof(mst_sampled_t));
+
     if (e->step.batch.seqs == NULL || e->step.samples == NULL
-        || e->step.sampled == NULL)
+        || e->step.sampled == NULL || e->step.scored == NULL)
     {
         return MST_ERROR;
     }
@@ -220,6 +225,7 @@ mst_engine_destroy(mst_engine_t *e)
     mst_free(e->step.batch.seqs);
     mst_free(e->step.samples);
     mst_free(e->step.sampled);
+    mst_free(e->step.scored);
     mst_free(e);
 }
 
@@ -492,7 +498,7 @@ mst_engine_step(mst_engine_t *e, uint64_t now_ns, uint64_t *wake_ns,
     mst_err_t *err)
 {
     int           rc;
-    uint32_t      i, n;
+    uint32_t      i, n, row;
     uint64_t      start;
     mst_sched_t  *s;
 
@@ -546,9 +552,12 @@ mst_engine_step(mst_engine_t *e, uint64_t now_ns, uint64_t *wake_ns,
     }
 
     n = s->n_items;
+    row = 0;
 
     for (i = 0; i < n; i++) {
-        mst_engine_take(e, i, now_ns + e->stats.last_step_ns);
+        mst_engine_take(e, i, e->step.scored + row,
+                        now_ns + e->stats.last_step_ns);
+        row += e->step.batch.seqs[i].n;
     }
 
     mst_engine_measure(e, now_ns + e->stats.last_step_ns);
@@ -613,14 +622,11 @@ mst_engine_batch(mst_engine_t *e, uint64_t now_ns)
         b->position = q->n_computed;
         b->blocks = q->blocks;
 
-        if (q->n_computed + q->n_step < q->n_tokens) {
-            b->logits = MST_LOGITS_NONE;
-            continue;
-        }
-
-        b->logits = MST_LOGITS_LAST;
-
         mst_seq_sample(q, &e->step.samples[i]);
+
+        b->logits = mst_seq_echoes(q) ? MST_LOGITS_ALL
+                    : e->step.samples[i].silent ? MST_LOGITS_NONE
+                                                : MST_LOGITS_LAST;
     }
 
     e->step.batch.n_seqs = e->sched.n_items;
@@ -659,25 +665,70 @@ mst_engine_token(mst_engine_t *e, mst_seq_t *q, const mst_sampled_t *sampled,
 }
 
 
+/* the tokens of an echoed prompt that the step computed; MST_ERROR: NaN */
+
+static int
+mst_engine_echo(mst_engine_t *e, mst_seq_t *q, const mst_sampled_t *scored)
+{
+    uint32_t       k;
+    mst_event_t    ev;
+    mst_sampled_t  first;
+
+    memset(&ev, 0, sizeof(mst_event_t));
+
+    ev.type = MST_EVENT_PROMPT;
+    ev.tag = q->tag;
+
+    if (q->n_scored == 0) {
+        memset(&first, 0, sizeof(mst_sampled_t));
+
+        first.id = q->tokens[0];
+        ev.sampled = &first;
+        q->n_scored = 1;
+
+        mst_engine_event(e, &ev);
+    }
+
+    for (k = q->n_scored - 1 - q->n_computed;
+         k < q->n_step && q->n_scored < q->n_prompt; k++)
+    {
+        if (scored[k].status != MST_OK) {
+            return MST_ERROR;
+        }
+
+        ev.sampled = &scored[k];
+        q->n_scored++;
+
+        mst_engine_event(e, &ev);
+    }
+
+    return MST_OK;
+}
+
+
 /* what the step brought for the i-th sequence of it */
 
 static void
-mst_engine_take(mst_engine_t *e, uint32_t i, uint64_t end_ns)
+mst_engine_take(mst_engine_t *e, uint32_t i, const mst_sampled_t *scored,
+    uint64_t end_ns)
 {
+    int                   draws;
     mst_seq_t            *q;
     mst_sched_t          *s;
     mst_finish_t          finish;
+    mst_logits_t          logits;
     const mst_sampled_t  *sampled;
 
     s = &e->sched;
     q = s->items[i];
     sampled = &e->step.sampled[i];
+    logits = e->step.batch.seqs[i].logits;
+    draws = !e->step.samples[i].silent;
     finish = 0;
 
-    if (e->step.batch.seqs[i].logits == MST_LOGITS_NONE) {
-        mst_sched_computed(s, q);
-
-    } else if (sampled->status == MST_ERROR) {
+    if ((logits == MST_LOGITS_ALL && mst_engine_echo(e, q, scored) != MST_OK)
+        || (draws && sampled->status == MST_ERROR))
+    {
         mst_log(e->conf.log, MST_LOG_ERR, "engine: the numbers of request "
                 "%llu are not finite after %u tokens",
                 (unsigned long long) q->tag, q->n_tokens);
@@ -685,6 +736,10 @@ mst_engine_take(mst_engine_t *e, uint32_t i, uint64_t end_ns)
         mst_sched_poison(s, q);
         mst_engine_done(e, q, MST_FINISH_NUMERIC, end_ns);
         return;
+    }
+
+    if (!draws) {
+        mst_sched_computed(s, q);
 
     } else if (q->params.max_tokens == 0) {
         mst_sched_computed(s, q);

@@ -41,6 +41,8 @@ typedef struct {
 typedef enum {
     MST_EVENT_ADMIT,               /* has its blocks: cached is known */
     MST_EVENT_REFUSE,              /* the only event of a refused request */
+    MST_EVENT_PROMPT,              /* one token of an echoed prompt; the first
+                                      has no log-probability: 0 */
     MST_EVENT_TOKEN,               /* one sampled token (stop ids too) */
     MST_EVENT_DONE                 /* the last event; blocks are free */
 } mst_event_type_t;
@@ -52,7 +54,7 @@ typedef struct {
     mst_refuse_t          refuse;      /* REFUSE */
     const char           *text;        /* REFUSE INVALID: a sentence, or NULL */
     uint32_t              cached;      /* ADMIT: tokens */
-    const mst_sampled_t  *sampled;     /* TOKEN */
+    const mst_sampled_t  *sampled;     /* PROMPT, TOKEN */
     mst_finish_t          finish;      /* DONE */
     const mst_usage_t    *usage;       /* DONE */
 } mst_event_t;

@@ -3,8 +3,9 @@
  * What one request still has to tell its worker: ADMIT, tokens, DONE, or
  * REFUSE alone.  Events go in, records come out as far as the ring has room;
  * tokens that wait are gathered into one record.  So the engine never waits
- * for a worker.  What waits is bounded by the request's max_tokens and takes
- * 4 bytes a token, or its record's size where log-probabilities are wanted.
+ * for a worker.  What waits is bounded by the request's max_tokens, and by an
+ * echoed prompt, and takes 4 bytes a token, or its record's size where
+ * log-probabilities are wanted.
  *
  * One thread, the engine's.
  */

@@ -58,7 +58,8 @@ mst_room_wants(const mst_room_t *r, const mst_seq_t *q, int *all)
 /*
  * The first blocks of q that the cache has, their number, and how many of
  * them nobody holds; none of them is referenced yet.  The last token is
- * always computed, since its logits are wanted.
+ * always computed, since its logits are wanted, and so is what an echo has
+ * not reported yet.
  */
 
 static uint32_t
@@ -74,6 +75,10 @@ mst_room_find(const mst_room_t *r, mst_seq_t *q, uint32_t *blocks,
     }
 
     max = (q->n_tokens - 1) / r->block_tokens;
+
+    if (mst_seq_echoes(q)) {
+        max = q->n_scored ? (q->n_scored - 1) / r->block_tokens : 0;
+    }
 
     mst_prefix_root(r->prefix, q->salt, at);
 

@@ -49,15 +49,21 @@ typedef struct {
                                       while fewer than min_tokens stand */
     uint32_t             n_stop;
     int                  greedy;   /* past the soft limit */
+    int                  silent;   /* no token is wanted: with LOGITS_ALL */
 } mst_sample_t;
 
 
 typedef struct {
     mst_batch_t    batch;
     mst_sample_t  *samples;        /* [batch.n_seqs], for seqs whose logits
-                                      are LAST */
+                                      are LAST or ALL */
     mst_sampled_t *sampled;        /* [batch.n_seqs] results, same index;
-                                      untouched for LOGITS_NONE */
+                                      untouched for LOGITS_NONE and where it is
+                                      silent */
+    mst_sampled_t *scored;         /* [batch.n_tokens] of seqs whose logits are
+                                      ALL: what each row says of the token
+                                      behind it, where that is the prompt's;
+                                      others are untouched */
     uint64_t       now_ns;
     const float   *logits;         /* result: all rows, for "generate
                                       --logits" only; NULL: there are none */

@@ -19,6 +19,9 @@ typedef struct {
 
 static int mst_runner_model_step(void *data, mst_step_t *step,
     mst_err_t *err);
+static void mst_runner_model_score(mst_runner_model_t *rm,
+    const mst_batch_seq_t *seq, const mst_sample_t *sample, const float *row,
+    mst_sampled_t *scored);
 static void mst_runner_model_destroy(void *data);
 
 
@@ -56,12 +59,14 @@ mst_runner_model(mst_runner_t *r, mst_model_t *m, mst_err_t *err)
 static int
 mst_runner_model_step(void *data, mst_step_t *step, mst_err_t *err)
 {
-    uint32_t             i;
+    uint32_t             i, at;
     const float         *row;
+    mst_sample_t        *sample;
     mst_batch_seq_t     *seq;
     mst_runner_model_t  *rm;
 
     rm = data;
+    at = 0;
 
     if (mst_forward(rm->model, &step->batch, &row, err) != MST_OK) {
         return MST_ERROR;
@@ -71,23 +76,46 @@ mst_runner_model_step(void *data, mst_step_t *step, mst_err_t *err)
 
     for (i = 0; i < step->batch.n_seqs; i++) {
         seq = &step->batch.seqs[i];
+        sample = &step->samples[i];
+
+        if (seq->logits == MST_LOGITS_ALL) {
+            mst_runner_model_score(rm, seq, sample, row, step->scored + at);
+            row += (size_t) (seq->n - 1) * rm->sampler.n_vocab;
+        }
+
+        at += seq->n;
 
         if (seq->logits == MST_LOGITS_NONE) {
             continue;
         }
 
-        if (seq->logits == MST_LOGITS_ALL) {
-            row += (size_t) seq->n * rm->sampler.n_vocab;
-            continue;
+        if (seq->logits == MST_LOGITS_LAST || !sample->silent) {
+            mst_sampler_run(&rm->sampler, row, sample, &step->sampled[i]);
         }
-
-        mst_sampler_run(&rm->sampler, row, &step->samples[i],
-                        &step->sampled[i]);
 
         row += rm->sampler.n_vocab;
     }
 
     return MST_OK;
+}
+
+
+static void
+mst_runner_model_score(mst_runner_model_t *rm, const mst_batch_seq_t *seq,
+    const mst_sample_t *sample, const float *row, mst_sampled_t *scored)
+{
+    uint32_t  k, at;
+
+    for (k = 0; k < seq->n; k++) {
+        at = seq->position + k + 1;
+
+        if (at < sample->n_prompt) {
+            mst_sampler_score(&rm->sampler, row, sample->tokens[at],
+                              sample->params->n_top, &scored[k]);
+        }
+
+        row += rm->sampler.n_vocab;
+    }
 }
 
 

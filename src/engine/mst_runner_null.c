@@ -84,21 +84,60 @@ mst_runner_null_sample(const mst_runner_null_t *n, const mst_sample_t *sample,
 }
 
 
+/* it expected whatever came */
+
+static void
+mst_runner_null_score(const mst_batch_seq_t *seq, const mst_sample_t *sample,
+    mst_sampled_t *scored)
+{
+    uint32_t  k, at;
+
+    for (k = 0; k < seq->n; k++) {
+        at = seq->position + k + 1;
+
+        if (at >= sample->n_prompt) {
+            break;
+        }
+
+        memset(&scored[k], 0, sizeof(mst_sampled_t));
+
+        scored[k].status = MST_OK;
+        scored[k].id = sample->tokens[at];
+        scored[k].n_top = sample->params->n_top != 0;
+        scored[k].top_ids[0] = scored[k].id;
+    }
+}
+
+
 static int
 mst_runner_null_step(void *data, mst_step_t *step, mst_err_t *err)
 {
-    uint32_t            i;
+    uint32_t            i, at;
+    mst_sample_t       *sample;
+    mst_batch_seq_t    *seq;
     mst_runner_null_t  *n;
 
     (void) err;
 
     n = data;
+    at = 0;
 
     for (i = 0; i < step->batch.n_seqs; i++) {
-        if (step->batch.seqs[i].logits == MST_LOGITS_LAST) {
-            mst_runner_null_sample(n, &step->samples[i], step->now_ns,
+        seq = &step->batch.seqs[i];
+        sample = &step->samples[i];
+
+        if (seq->logits == MST_LOGITS_ALL) {
+            mst_runner_null_score(seq, sample, step->scored + at);
+        }
+
+        if (seq->logits == MST_LOGITS_LAST
+            || (seq->logits == MST_LOGITS_ALL && !sample->silent))
+        {
+            mst_runner_null_sample(n, sample, step->now_ns,
                                    &step->sampled[i]);
         }
+
+        at += seq->n;
     }
 
     return MST_OK;

@@ -20,6 +20,7 @@
 static void mst_sampler_penalise(mst_sampler_t *s,
     const mst_sample_t *sample);
 static int mst_sampler_ban(mst_sampler_t *s, const mst_sample_t *sample);
+static int mst_sampler_broken(const mst_sampler_t *s);
 static uint32_t mst_sampler_argmax(const mst_sampler_t *s);
 static uint32_t mst_sampler_draw(mst_sampler_t *s,
     const mst_sample_t *sample, float max);
@@ -135,6 +136,39 @@ mst_sampler_run(mst_sampler_t *s, const float *logits,
 }
 
 
+void
+mst_sampler_score(mst_sampler_t *s, const float *logits, uint32_t id,
+    uint32_t n_top, mst_sampled_t *scored)
+{
+    float   max;
+    double  lse;
+
+    memset(scored, 0, sizeof(mst_sampled_t));
+
+    scored->status = MST_ERROR;
+    scored->id = id;
+
+    memcpy(s->logits, logits, s->n_vocab * sizeof(float));
+
+    if (mst_sampler_broken(s)) {
+        return;
+    }
+
+    max = s->logits[mst_sampler_argmax(s)];
+
+    if (max == -INFINITY) {
+        return;
+    }
+
+    lse = mst_sampler_lse(s, max);
+
+    mst_sampler_top(s, n_top, lse, scored);
+
+    scored->status = MST_OK;
+    scored->logprob = (float) ((double) s->logits[id] - lse);
+}
+
+
 /* the first time that a token of the history is met does all of it */
 
 static void
@@ -202,16 +236,9 @@ mst_sampler_penalise(mst_sampler_t *s, const mst_sample_t *sample)
 static int
 mst_sampler_ban(mst_sampler_t *s, const mst_sample_t *sample)
 {
-    int       bad;
     uint32_t  i;
 
-    bad = 0;
-
-    for (i = 0; i < s->n_vocab; i++) {
-        bad |= !(s->logits[i] <= FLT_MAX);
-    }
-
-    if (bad) {
+    if (mst_sampler_broken(s)) {
         return MST_ERROR;
     }
 
@@ -222,6 +249,22 @@ mst_sampler_ban(mst_sampler_t *s, const mst_sample_t *sample)
     }
 
     return MST_OK;
+}
+
+
+static int
+mst_sampler_broken(const mst_sampler_t *s)
+{
+    int       bad;
+    uint32_t  i;
+
+    bad = 0;
+
+    for (i = 0; i < s->n_vocab; i++) {
+        bad |= !(s->logits[i] <= FLT_MAX);
+    }
+
+    return bad;
 }
 
 

@@ -39,6 +39,11 @@ void mst_sampler_fini(mst_sampler_t *s);       /* zeroed or inited */
 void mst_sampler_run(mst_sampler_t *s, const float *logits,
     const mst_sample_t *sample, mst_sampled_t *sampled);
 
+/* the log-probability of a token that is known, and the n_top best, by the
+   model's own numbers; status as above */
+void mst_sampler_score(mst_sampler_t *s, const float *logits, uint32_t id,
+    uint32_t n_top, mst_sampled_t *scored);
+
 /* [0, 1): the draw for the n-th token of an answer */
 double mst_sampler_uniform(uint64_t seed, uint32_t n);
 

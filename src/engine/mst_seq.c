@@ -199,6 +199,7 @@ mst_seq_sample(const mst_seq_t *q, mst_sample_t *sample)
     sample->n_stop = q->n_stop;
     sample->greedy = q->params.soft_tokens != 0
                      && mst_seq_completion(q) >= q->params.soft_tokens;
+    sample->silent = q->n_computed + q->n_step < q->n_tokens;
 }
 
 

@@ -65,6 +65,8 @@ struct mst_seq_s {
     uint32_t          n_tokens;
     uint32_t          n_prompt;
     uint32_t          n_computed;
+    uint32_t          n_scored;    /* of the prompt's tokens: reported, where
+                                      MST_PARAMS_ECHO asks for it */
     uint32_t          size_tokens;
 
     uint32_t         *blocks;      /* [size_blocks] the table */
@@ -139,6 +141,15 @@ mst_finish_t mst_seq_append(mst_seq_t *q, const mst_sampled_t *sampled,
 
 /* fills the times; "now" is the end of the request */
 const mst_usage_t *mst_seq_close(mst_seq_t *q, uint64_t now_ns);
+
+
+/* tokens of the prompt are still to be reported */
+static inline int
+mst_seq_echoes(const mst_seq_t *q)
+{
+    return (q->params.flags & MST_PARAMS_ECHO) != 0
+           && q->n_scored < q->n_prompt;
+}
 
 
 static inline uint32_t

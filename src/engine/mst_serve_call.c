@@ -154,6 +154,7 @@ mst_serve_event(void *data, const mst_event_t *ev)
         mst_outbox_admit(&call->out, ev->cached);
         break;
 
+    case MST_EVENT_PROMPT:
     case MST_EVENT_TOKEN:
 
         if (call->lost) {
@@ -166,7 +167,10 @@ mst_serve_event(void *data, const mst_event_t *ev)
             return;
         }
 
-        mst_serve_call_time(s, call);
+        if (ev->type == MST_EVENT_TOKEN) {
+            mst_serve_call_time(s, call);
+        }
+
         break;
 
     case MST_EVENT_REFUSE:

@@ -13,6 +13,10 @@
 #define NGX_HTTP_MISTRAL_BEHIND  65536         /* bytes of unsent chunks */
 
 
+static uint32_t ngx_http_mistral_echoes(ngx_http_mistral_choice_t *choice);
+static uint32_t ngx_http_mistral_expected(ngx_http_mistral_choice_t *choice);
+static int ngx_http_mistral_prompt_token(ngx_http_mistral_choice_t *choice,
+    const mst_rec_token_t *token, const mst_rec_top_t *top);
 static int ngx_http_mistral_token(ngx_http_mistral_choice_t *choice,
     const mst_rec_token_t *token, const mst_rec_top_t *top);
 static int ngx_http_mistral_logprob(ngx_http_mistral_choice_t *choice,
@@ -32,7 +36,7 @@ int
 ngx_http_mistral_tokens(ngx_http_mistral_choice_t *choice,
     const mst_rec_tokens_t *rec)
 {
-    uint32_t                 max;
+    uint32_t                 max, all;
     const unsigned char     *p;
     const mst_rec_top_t     *top;
     const mst_rec_token_t   *token;
@@ -40,15 +44,14 @@ ngx_http_mistral_tokens(ngx_http_mistral_choice_t *choice,
 
     ctx = choice->ctx;
 
-    /* it samples at least one, and never more than it was asked for */
+    max = ngx_http_mistral_expected(choice);
+    all = choice->echoed + choice->tokens;
 
-    max = ngx_max(choice->max_tokens, 1);
-
-    if (rec->first != choice->tokens || rec->n > max - choice->tokens) {
+    if (rec->first != all || rec->n > max - all) {
         ngx_log_error(NGX_LOG_ALERT, ctx->request->connection->log, 0,
                       "mistral: request \"%V\": %uD tokens of the engine from "
                       "%uD on, %uD of %uD are there", &ctx->id, rec->n,
-                      rec->first, choice->tokens, max);
+                      rec->first, all, max);
 
         ctx->fault = 1;
         ctx->shed = ngx_http_mistral_unavailable(NGX_HTTP_MISTRAL_DOWN,
@@ -56,17 +59,28 @@ ngx_http_mistral_tokens(ngx_http_mistral_choice_t *choice,
         return MST_ERROR;
     }
 
-    if (ctx->first_ns == 0) {
-        ctx->first_ns = mst_time_ns();
-    }
-
     if (ngx_http_mistral_start_choice(choice) != MST_OK) {
         return MST_ERROR;
     }
 
+    max = ngx_http_mistral_echoes(choice);
     p = (const unsigned char *) (rec + 1);
 
     while ((token = mst_record_next_token(rec, &p, &top)) != NULL) {
+
+        if (choice->echoed < max) {
+
+            if (ngx_http_mistral_prompt_token(choice, token, top) != MST_OK) {
+                return MST_ERROR;
+            }
+
+            continue;
+        }
+
+        if (ctx->first_ns == 0) {
+            ctx->first_ns = mst_time_ns();
+        }
+
         choice->tokens++;
 
         /* what came after a stop string counts, and is nobody's text */
@@ -87,6 +101,70 @@ ngx_http_mistral_tokens(ngx_http_mistral_choice_t *choice,
     }
 
     return ngx_http_mistral_chunk(choice);
+}
+
+
+/* tokens of the prompt that come before the answer's */
+
+static uint32_t
+ngx_http_mistral_echoes(ngx_http_mistral_choice_t *choice)
+{
+    return (choice->ctx->body->params.flags & MST_PARAMS_ECHO)
+           ? (uint32_t) choice->source->n_ids : 0;
+}
+
+
+/* it samples at least one, and never more than it was asked for */
+
+static uint32_t
+ngx_http_mistral_expected(ngx_http_mistral_choice_t *choice)
+{
+    return ngx_http_mistral_echoes(choice) + ngx_max(choice->max_tokens, 1);
+}
+
+
+/* its text is there already: the echo as the client wrote it */
+
+static int
+ngx_http_mistral_prompt_token(ngx_http_mistral_choice_t *choice,
+    const mst_rec_token_t *token, const mst_rec_top_t *top)
+{
+    mst_buf_t        *piece;
+    ngx_uint_t        control;
+    mst_tokenizer_t  *t;
+
+    t = choice->ctx->model->tokenizer;
+    piece = &choice->piece;
+    mst_buf_reset(piece);
+
+    if (ngx_http_mistral_logprob(choice, token, top) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    choice->echoed++;
+
+    /* control tokens among a client's ids are spelled, those that the
+       tokenizer begins and ends a text with are not */
+
+    control = choice->source->input->ids
+              && mst_tokenizer_is_control(t, token->id);
+
+    if (!control) {
+        (void) mst_detok_push(&choice->detok, token->id, piece);
+    }
+
+    if (control || choice->echoed == choice->source->n_ids) {
+        (void) mst_detok_finish(&choice->detok, piece);
+        mst_detok_init(&choice->detok, t);
+    }
+
+    if (control) {
+        (void) mst_buf_str(piece, mst_tokenizer_name(t, token->id));
+    }
+
+    choice->offset += ngx_http_mistral_count(piece->data, piece->len);
+
+    return piece->failed ? MST_ERROR : MST_OK;
 }
 
 
@@ -160,6 +238,8 @@ ngx_http_mistral_logprob(ngx_http_mistral_choice_t *choice,
     lp.top = tops;
     lp.n_top = ngx_min(token->n_top, MST_MAX_TOP_LOGPROBS);
     lp.text_offset = choice->offset;
+    lp.none = choice->echoed == 0
+              && (choice->ctx->body->params.flags & MST_PARAMS_ECHO);
 
     for (i = 0; i < lp.n_top; i++) {
         tops[i].bytes = mst_tokenizer_name(t, top[i].id);

@@ -49,6 +49,8 @@ struct ngx_http_mistral_choice_s {
 
     uint32_t                     max_tokens;   /* asked for: depends on what
                                                   the prompt leaves */
+    uint32_t                     echoed;       /* tokens of the prompt that
+                                                  were reported */
     uint32_t                     tokens;       /* received */
     uint32_t                     gathered;     /* of them in chunks */
     mst_detok_t                  detok;

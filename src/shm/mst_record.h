@@ -95,8 +95,10 @@ typedef struct {
 
 typedef struct {
     mst_record_t  head;
-    uint32_t      first;           /* index of the first token in the answer:
-                                      a gap or repetition is a broken peer */
+    uint32_t      first;           /* index of the first token in the answer,
+                                      with MST_PARAMS_ECHO in the prompt and
+                                      the answer: a gap or repetition is a
+                                      broken peer */
     uint32_t      n;               /* >= 1 */
 } mst_rec_tokens_t;
 

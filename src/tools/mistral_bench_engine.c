@@ -216,6 +216,7 @@ mistral_case_event(void *data, const mst_event_t *ev)
                       && ev->finish != MST_FINISH_CANCELLED);
         break;
 
+    case MST_EVENT_PROMPT:
     case MST_EVENT_ADMIT:
         break;
     }

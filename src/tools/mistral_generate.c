@@ -329,6 +329,7 @@ mistral_generate_event(void *data, const mst_event_t *ev)
         g->usage = *ev->usage;
         break;
 
+    case MST_EVENT_PROMPT:
     case MST_EVENT_ADMIT:
         break;
     }

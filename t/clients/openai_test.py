@@ -99,6 +99,20 @@ def test_golden(client):
                                       max_tokens=len(g["greedy_ids"]))
         same(r.choices[0].text, g["greedy_text"], "completion of the ids")
 
+    ids = g["prompt_ids"] + g["greedy_ids"]
+    r = client.completions.create(model="smollm2", prompt=ids, echo=True,
+                                  max_tokens=0, logprobs=2)
+    lp = r.choices[0].logprobs
+    n = len(g["greedy_ids"])
+    worst = max(abs(a - b) for a, b in zip(lp.token_logprobs[-n:],
+                                           g["greedy_logprobs"]))
+    ok(len(lp.tokens) == len(ids) and lp.token_logprobs[0] is None
+       and worst < 2e-3, "an echo's logprobs are the reference's",
+       (len(lp.tokens), len(ids), worst))
+    ok(all(max(t.values()) >= a for t, a in
+           zip(lp.top_logprobs[1:], lp.token_logprobs[1:])),
+       "beside the best alternatives")
+
 
 def test_null(client):
     r = client.completions.create(model="null", prompt="x", max_tokens=19)

@@ -186,8 +186,7 @@ def question(r, api):
         body["top_logprobs"] = r.choice([21, -1, "x", 1.5])
         wrong.add("top_logprobs")
 
-    if api == "t" and body.get("echo") in (None, False) \
-            and r.random() < 0.2:
+    if api == "t" and r.random() < 0.2:
         body["logprobs"] = r.randrange(21)
 
     if "best_of" in body and "best_of" not in wrong:
@@ -275,6 +274,12 @@ def check_usage(usage):
     check(0 <= cached <= usage["prompt_tokens"], "cached tokens", usage)
 
 
+def spelled(token):
+    """the bytes of a token, which is spelled where it is no text"""
+    return bytes.fromhex(token[6:].replace("\\x", "")) \
+        if token.startswith("bytes:") else token.encode()
+
+
 def check_logprobs(c, body, api):
     """iff asked for; together they are the text of the choice"""
     lp = c["logprobs"]
@@ -288,9 +293,16 @@ def check_logprobs(c, body, api):
     tokens = [t["token"] for t in lp["content"]] if api == "c" \
         else lp["tokens"]
     check(body.get("stop") or body.get("stop_token_ids")
-          or "".join(tokens) == text, "logprobs of the text", c)
-    check(api == "c" or len(lp["token_logprobs"]) == len(tokens)
-          == len(lp["text_offset"]), "lists of one length", c)
+          or b"".join(map(spelled, tokens)).decode("utf-8", "replace")
+          == text, "logprobs of the text", c)
+    if api == "c":
+        return
+    check(len(lp["token_logprobs"]) == len(tokens) == len(lp["text_offset"])
+          == len(lp["top_logprobs"]), "lists of one length", c)
+    check([i for i, x in enumerate(lp["token_logprobs"]) if x is None]
+          == ([0] if body.get("echo") else []), "nothing before the echo", c)
+    check(lp["text_offset"] == sorted(lp["text_offset"])
+          and lp["text_offset"][-1] <= len(text), "offsets", c)
 
 
 def read_whole(r, api, body):

@@ -39,6 +39,10 @@ typedef struct {
     uint32_t      ids[HOST_IDS];       /* the first of them */
     float         logprobs[HOST_IDS];
     uint64_t      times[HOST_IDS];     /* host.now of each */
+    uint32_t      n_echo;              /* of the prompt, where it asked */
+    uint32_t      echo_ids[HOST_IDS];
+    float         echo_logprobs[HOST_IDS];
+    uint32_t      echo_n_top;          /* of the last */
     char          text[256];
 } answer_t;
 
@@ -88,6 +92,19 @@ host_event(void *data, const mst_event_t *ev)
         a->refuses++;
         a->refuse = ev->refuse;
         snprintf(a->text, sizeof(a->text), "%s", ev->text ? ev->text : "");
+        break;
+
+    case MST_EVENT_PROMPT:
+        assert_int_equal(a->admits, 1);
+        assert_int_equal(a->n, 0);
+
+        if (a->n_echo < HOST_IDS) {
+            a->echo_ids[a->n_echo] = ev->sampled->id;
+            a->echo_logprobs[a->n_echo] = ev->sampled->logprob;
+        }
+
+        a->echo_n_top = ev->sampled->n_top;
+        a->n_echo++;
         break;
 
     case MST_EVENT_TOKEN:

@@ -15,6 +15,7 @@
 #define TEST_MODEL   "build/models/SmolLM2-135M-Instruct.Q4_1.gguf"
 #define TEST_GOLDEN  "t/data/golden/smollm2_greedy.jsonl"
 #define N            8             /* cases, the short ones */
+#define ECHOES       3             /* of them */
 
 /* tokens of an answer, at most, and blocks of a pool that is too small for
    all; a sanitizer makes a step ten times as slow */
@@ -271,13 +272,92 @@ test_preemption(void **state)
 }
 
 
+/*
+ * The prompt's tokens with their log-probabilities: of a prompt that holds
+ * an answer the same bits as when it was sampled, in whatever chunks, in a
+ * batch, with a cache that knows the prompt, with a pool that is too small.
+ */
+
+static void
+test_echo(void **state)
+{
+    host_t               h;
+    answer_t            *a;
+    uint32_t             i, k, round, n, ids[128 + LEN];
+    mst_submit_t         s;
+    static float         first[ECHOES][128 + LEN];
+    static const struct {
+        uint32_t  batch, chunk, pool;
+    } rounds[] = { { N, 256, 0 }, { 2, 7, POOL } };
+
+    (void) state;
+
+    for (round = 0; round < 2; round++) {
+        open_host(&h, rounds[round].batch, rounds[round].chunk,
+                  rounds[round].pool);
+
+        submit(&h, N, 0, 1);               /* an answer among them */
+
+        for (i = 0; i < ECHOES; i++) {
+            n = cases[i].n_prompt + cases[i].n;
+
+            memcpy(ids, cases[i].prompt, cases[i].n_prompt * sizeof(*ids));
+            memcpy(ids + cases[i].n_prompt, cases[i].ids,
+                   cases[i].n * sizeof(*ids));
+
+            host_submit_init(&s, i, ids, n, i % 2);
+            s.params.flags = MST_PARAMS_LOGPROBS | MST_PARAMS_ECHO;
+            s.params.n_top = 3;
+            mst_engine_submit(h.e, &s, h.now);
+        }
+
+        host_run(&h, 0);
+        check_same(&h.answers[N], &batch[0]);
+        assert_int_equal(h.answers[N].n_echo, 0);
+
+        for (i = 0; i < ECHOES; i++) {
+            a = &h.answers[i];
+            n = cases[i].n_prompt + cases[i].n;
+
+            assert_int_equal(a->finish, MST_FINISH_LENGTH);
+            assert_int_equal(a->n, i % 2);
+            assert_int_equal(a->n_echo, n);
+            assert_int_equal(a->cached, 0);
+            assert_int_equal(a->echo_n_top, 3);
+            assert_int_equal(a->usage.prompt, n);
+            assert_true(a->echo_logprobs[0] == 0);
+
+            for (k = 0; k < n; k++) {
+                assert_int_equal(a->echo_ids[k], k < cases[i].n_prompt
+                                 ? cases[i].prompt[k]
+                                 : cases[i].ids[k - cases[i].n_prompt]);
+            }
+
+            assert_memory_equal(a->echo_logprobs + cases[i].n_prompt,
+                                batch[i].logprobs,
+                                cases[i].n * sizeof(float));
+
+            if (round == 0) {
+                memcpy(first[i], a->echo_logprobs, n * sizeof(float));
+            }
+
+            assert_memory_equal(a->echo_logprobs, first[i],
+                                n * sizeof(float));
+        }
+
+        host_close(&h);
+    }
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_batch),
         cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_preemption)
+        cmocka_unit_test(test_preemption),
+        cmocka_unit_test(test_echo)
     };
 
     return cmocka_run_group_tests(tests, read_cases, NULL);

@@ -57,6 +57,9 @@ event(void *data, const mst_event_t *ev)
 
     switch (ev->type) {
 
+    case MST_EVENT_PROMPT:
+        break;
+
     case MST_EVENT_ADMIT:
         t->admitted = step;
         break;

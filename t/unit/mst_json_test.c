@@ -32,6 +32,7 @@ static const mst_case_t  cases[] = {
     mst_case("{\"a\":[1,2.5,-3e4,true,false,null,\"x\",{}]}", NULL),
     mst_case("{\"a\":\"\\u0000\\n\\\"\\\\\\/\\u00e9\\ud83d\\ude00\"}", NULL),
     mst_case("{\"a\":\"[[[[{{{{,,,,\"}", NULL),
+    mst_case("{\"a\\u0000b\":1}", "NUL byte in object key"),
     mst_case("{\"a\":\"\x7f\"}", NULL),
     mst_case("{\"\xc3\xa9\":\"\xe2\x82\xac\xf0\x9f\x98\x80\"}", NULL),
 

@@ -261,6 +261,7 @@ static void
 test_logprobs(void **state)
 {
     mst_reply_choice_t    c;
+    mst_reply_logprob_t   p;
     mst_reply_logprobs_t  l;
 
     (void) state;
@@ -299,6 +300,24 @@ test_logprobs(void **state)
     out_is(mst_reply_sse_text(&text, 0, str("x"), &l, &out),
            TEXT "{\"index\":0,\"text\":\"x\",\"logprobs\":" TEXT_LOGPROBS
            ",\"finish_reason\":null}]}\n\n");
+    mst_reply_logprobs_fini(&l);
+
+    /* the first token of an echo */
+
+    mst_reply_logprobs_init(&l, MST_API_COMPLETION);
+    memset(&p, 0, sizeof(p));
+    p.token.bytes = str("A");
+    p.none = 1;
+    assert_int_equal(mst_reply_logprobs_add(&l, &p), MST_OK);
+    p.none = 0;
+    p.token.logprob = -0.5f;
+    p.text_offset = 1;
+    assert_int_equal(mst_reply_logprobs_add(&l, &p), MST_OK);
+    out_is(mst_reply_sse_text(&text, 0, str("x"), &l, &out),
+           TEXT "{\"index\":0,\"text\":\"x\",\"logprobs\":{\"tokens\":[\"A\","
+           "\"A\"],\"token_logprobs\":[null,-0.5],\"top_logprobs\":[null,"
+           "{\"A\":-0.5}],\"text_offset\":[0,1]},\"finish_reason\":null}]}"
+           "\n\n");
     mst_reply_logprobs_fini(&l);
 }
 

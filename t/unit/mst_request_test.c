@@ -146,8 +146,7 @@ static const mst_case_t  cases[] = {
     { C, "{" M ",\"temperature\":3}", RANGE, "temperature", "is 3" },
     { T, "{" P ",\"echo\":true}", NULL, NULL, NULL },
     { T, "{" P ",\"echo\":1}", TYPE, "echo", "echo is 1" },
-    { T, "{" P ",\"echo\":true,\"logprobs\":0}", UNSERV, "logprobs",
-      "exclude each other" },
+    { T, "{" P ",\"echo\":true,\"logprobs\":0}", NULL, NULL, NULL },
     { T, "{\"prompt\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\","
       "\"i\",\"j\",\"k\",\"l\",\"m\",\"n\",\"o\",\"p\",\"q\"],\"n\":128}",
       RANGE, "n", "n is 128 for 17 prompts" },
@@ -721,6 +720,39 @@ test_damage(void **state)
 }
 
 
+/* the prompt's log-probabilities are a text completion's */
+
+static void
+test_echo(void **state)
+{
+    size_t           i;
+    mst_request_t   *r;
+    mst_api_error_t  e;
+
+    static const struct {
+        mst_api_t    api;
+        const char  *body;
+        uint32_t     flags;
+    } bodies[] = {
+        { T, "{" P ",\"echo\":true,\"logprobs\":0}",
+          MST_PARAMS_LOGPROBS | MST_PARAMS_ECHO },
+        { T, "{" P ",\"echo\":true}", 0 },
+        { T, "{" P ",\"logprobs\":2}", MST_PARAMS_LOGPROBS },
+        { C, "{" M ",\"echo\":true,\"logprobs\":true}", MST_PARAMS_LOGPROBS }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        r = mst_request_parse(bodies[i].api, bodies[i].body,
+                              strlen(bodies[i].body), &e);
+        assert_non_null(r);
+        assert_int_equal(r->params.flags, bodies[i].flags);
+        mst_request_destroy(r);
+    }
+}
+
+
 /* what the body says, each by its own bit */
 
 static void
@@ -838,6 +870,7 @@ main(void)
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_echo),
         cmocka_unit_test(test_given),
         cmocka_unit_test(test_cap),
         cmocka_unit_test(test_damage)

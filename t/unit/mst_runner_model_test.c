@@ -209,7 +209,7 @@ test_rows(void **state)
     mst_params_t   p;
     mst_runner_t   r;
     mst_sample_t   samples[4];
-    mst_sampled_t  sampled[4], alone;
+    mst_sampled_t  sampled[4], scored[10], alone;
     mst_batch_seq_t  seqs[4];
     static const mst_logits_t  logits[] = { MST_LOGITS_LAST, MST_LOGITS_ALL,
                                             MST_LOGITS_NONE,
@@ -224,11 +224,13 @@ test_rows(void **state)
     memset(&step, 0, sizeof(step));
     memset(samples, 0, sizeof(samples));
     memset(sampled, 0, sizeof(sampled));
+    memset(scored, 0, sizeof(scored));
     err.text[0] = '\0';
 
     step.batch.seqs = seqs;
     step.samples = samples;
     step.sampled = sampled;
+    step.scored = scored;
 
     for (i = 0; i < 4; i++) {
         blocks[i][0] = i;
@@ -246,12 +248,34 @@ test_rows(void **state)
 
     step.batch.n_seqs = 4;
     step.batch.n_tokens = 10;
+    samples[1].silent = 1;
+
+    for (i = 0; i < 10; i++) {
+        scored[i].id = 12345;
+    }
 
     assert_int_equal(r.step(r.data, &step, &err), MST_OK);
     assert_int_equal(sampled[0].status, MST_OK);
     assert_int_equal(sampled[1].id, 12345);    /* untouched */
     assert_int_equal(sampled[2].id, 12345);
     alone = sampled[3];
+
+    /* its first row told of its second token, which is the prompt's last */
+
+    for (i = 0; i < 10; i++) {
+        assert_int_equal(scored[i].id, i == 1 ? ids[1] : 12345);
+    }
+
+    assert_int_equal(scored[1].status, MST_OK);
+    assert_true(scored[1].logprob < 0);
+
+    /* the same row may be asked for a token, too */
+
+    samples[1].silent = 0;
+    assert_int_equal(r.step(r.data, &step, &err), MST_OK);
+    assert_int_equal(sampled[1].status, MST_OK);
+    assert_int_not_equal(sampled[1].id, 12345);
+    assert_int_equal(sampled[3].id, alone.id);
 
     /* the last one alone */
 

@@ -645,6 +645,68 @@ test_no_memory_of_others(void **state)
 }
 
 
+/* of a token that is known: by the numbers of the model alone */
+
+static void
+test_score(void **state)
+{
+    float          logits[V];
+    double         sum;
+    uint32_t       i, id;
+    mst_sampled_t  out;
+
+    (void) state;
+
+    for (i = 0; i < V; i++) {
+        logits[i] = rndf(-5, 5);
+    }
+
+    logits[3] = 7;
+    logits[5] = 6;
+    sum = 0;
+
+    for (i = 0; i < V; i++) {
+        sum += exp((double) logits[i]);
+    }
+
+    for (id = 0; id < V; id += 5) {
+        mst_sampler_score(&sampler, logits, id, 2, &out);
+
+        assert_int_equal(out.status, MST_OK);
+        assert_int_equal(out.id, id);
+        assert_true(fabs(out.logprob - (logits[id] - log(sum))) < 1e-4);
+        assert_int_equal(out.n_top, 2);
+        assert_int_equal(out.top_ids[0], 3);
+        assert_int_equal(out.top_ids[1], 5);
+        assert_true(fabs(out.top_logprobs[0] - (7 - log(sum))) < 1e-4);
+    }
+
+    mst_sampler_score(&sampler, logits, 3, 0, &out);
+    assert_int_equal(out.n_top, 0);
+    assert_true(out.logprob < 0);
+
+    logits[9] = -INFINITY;
+    mst_sampler_score(&sampler, logits, 9, 0, &out);
+    assert_int_equal(out.status, MST_OK);
+    assert_true(out.logprob == -INFINITY);
+
+    logits[9] = NAN;
+    mst_sampler_score(&sampler, logits, 3, 0, &out);
+    assert_int_equal(out.status, MST_ERROR);
+
+    logits[9] = INFINITY;
+    mst_sampler_score(&sampler, logits, 3, 0, &out);
+    assert_int_equal(out.status, MST_ERROR);
+
+    for (i = 0; i < V; i++) {
+        logits[i] = -INFINITY;
+    }
+
+    mst_sampler_score(&sampler, logits, 3, 0, &out);
+    assert_int_equal(out.status, MST_ERROR);
+}
+
+
 static void
 test_memory(void **state)
 {
@@ -675,6 +737,7 @@ main(int argc, char **argv)
         cmocka_unit_test(test_distribution),
         cmocka_unit_test(test_uniform),
         cmocka_unit_test(test_no_memory_of_others),
+        cmocka_unit_test(test_score),
         cmocka_unit_test(test_memory)
     };
 
