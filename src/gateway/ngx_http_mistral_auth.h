@@ -2,11 +2,12 @@
 /*
  * Who may ask: mistral_auth_key, mistral_auth_jwt, mistral_consumer.
  *
- *   auth.c    directives, ACCESS phase, WWW-Authenticate, $mistral_consumer*
- *   key.c     API keys
- *   jwt.c     tokens, their claims as variables, what they must say
- *   keyset.c  the files of both: read by the master, and again by a worker
- *             when they change
+ *   auth.c        the module's record and configuration
+ *   credential.c  ACCESS phase, WWW-Authenticate, $mistral_consumer*
+ *   key.c         API keys
+ *   jwt.c         tokens, their claims as variables, what they must say
+ *   keyset.c      the files of both: read by the master, and again by a
+ *                 worker when they change
  *
  * A credential is looked at once a request and location, when somebody asks
  * first: the ACCESS phase, or a variable that limit_req wants before it.
@@ -107,7 +108,7 @@ typedef struct {
 extern ngx_module_t  ngx_http_mistral_auth_module;
 
 
-/* auth.c: for other policies */
+/* credential.c: for other policies */
 
 /*
  * NGX_OK: the location asks for no credential, or the request has a good
@@ -121,7 +122,10 @@ ngx_int_t ngx_http_mistral_auth_check(ngx_http_request_t *r);
 ngx_uint_t ngx_http_mistral_auth_error(ngx_http_request_t *r,
     mst_api_error_t *e);
 
-/* auth.c: for key.c and jwt.c */
+/* credential.c: for auth.c, key.c and jwt.c */
+
+ngx_int_t ngx_http_mistral_credential_variables(ngx_conf_t *cf);
+ngx_int_t ngx_http_mistral_credential_init(ngx_conf_t *cf);
 
 /* who asks, verified; NULL: nobody that is known (or no memory) */
 ngx_http_mistral_auth_t *ngx_http_mistral_auth_verified(
@@ -130,7 +134,7 @@ ngx_http_mistral_auth_t *ngx_http_mistral_auth_verified(
 /* what stands behind "Bearer"; len 0: nothing */
 void ngx_http_mistral_auth_bearer(ngx_http_request_t *r, ngx_str_t *token);
 
-/* configuration phase: a value with variables; NULL was logged */
+/* auth.c: configuration phase: a value with variables; NULL was logged */
 ngx_http_complex_value_t *ngx_http_mistral_auth_value(ngx_conf_t *cf,
     ngx_str_t *value);
 
