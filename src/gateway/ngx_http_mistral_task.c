@@ -38,8 +38,8 @@ typedef struct {
 typedef struct {
     size_t                      fixed;         /* bytes at the head of the
                                                   system message */
-    uint32_t                    keep;          /* tokens that they are */
-    unsigned                    counted:1;
+    uint32_t                    keep;          /* tokens that they are for */
+    ngx_http_mistral_model_t   *model;
 } ngx_http_mistral_task_ctx_t;
 
 
@@ -371,10 +371,10 @@ ngx_http_mistral_task_submit(ngx_http_mistral_ctx_t *ctx,
         return;
     }
 
-    if (!tctx->counted) {
+    if (tctx->model != ctx->model) {
         tctx->keep = ngx_http_mistral_system_ids(ctx, choice->source,
                                                  tctx->fixed);
-        tctx->counted = 1;
+        tctx->model = ctx->model;
     }
 
     s->claim.keep = tctx->keep;

@@ -114,6 +114,60 @@ def test_golden(client):
        "beside the best alternatives")
 
 
+def test_sampling(client):
+    """each parameter reaches the sampler and does what it says"""
+    g = json.loads(open(GOLDEN).readline())
+    n = 8
+
+    def text(**kw):
+        kw.setdefault("temperature", 0)
+        extra = {k: kw.pop(k) for k in list(kw) if k in
+                 ("top_k", "min_p", "repetition_penalty", "ignore_eos",
+                  "min_tokens", "stop_token_ids")}
+        r = client.completions.create(model="smollm2", prompt=g["prompt_ids"],
+                                      max_tokens=kw.pop("max_tokens", n),
+                                      extra_body=extra, **kw)
+        return r.choices[0]
+
+    ids = g["greedy_ids"]
+    greedy = text().text
+    chance = dict(temperature=2, seed=11, max_tokens=n)
+
+    same(text(top_k=1, **chance).text, greedy, "top_k 1 leaves the best one")
+    same(text(min_p=1, **chance).text, greedy, "and min_p 1")
+    same(text(top_p=1e-9, **chance).text, greedy, "and a small top_p")
+    ok(text(**chance).text != greedy, "temperature 2 does not")
+
+    same(text(**chance).text, text(**chance).text, "one seed, one answer")
+    ok(len({text(**dict(chance, seed=i)).text for i in range(4)}) > 1,
+       "others have others")
+
+    same(text(logit_bias={str(ids[3]): 100}, logprobs=0).logprobs.tokens,
+         text(logit_bias={str(ids[3]): 100}, max_tokens=1,
+              logprobs=0).logprobs.tokens * n,
+         "a bias of 100 is the only word")
+    ok(text(logit_bias={str(ids[0]): -100}).text != greedy,
+       "one of -100 is never said")
+
+    twice = {str(ids[3]): 100, str(ids[4]): 99}
+    for name in ("frequency_penalty", "presence_penalty"):
+        lp = text(logit_bias=twice, logprobs=0, max_tokens=2,
+                  **{name: 2}).logprobs.tokens
+        ok(lp[0] != lp[1], name + " turns from what was said", lp)
+    ok(text(repetition_penalty=100).text != greedy,
+       "repetition_penalty from what was asked, too")
+
+    same(text(stop_token_ids=[ids[2]]).finish_reason, "stop",
+         "a stop id ends it")
+    c = text(logit_bias={"2": 100})
+    same((c.text, c.finish_reason), ("", "stop"), "its own end, at once")
+    c = text(logit_bias={"2": 100}, ignore_eos=True)
+    same((c.text, c.finish_reason), ("", "length"), "which may be ignored")
+    c = text(logit_bias={"2": 100}, min_tokens=3, logprobs=0)
+    same((len(c.logprobs.tokens), c.finish_reason), (4, "stop"),
+         "and does not come before min_tokens")
+
+
 def test_null(client):
     r = client.completions.create(model="null", prompt="x", max_tokens=19)
     same((r.choices[0].text, r.choices[0].finish_reason),
@@ -238,6 +292,7 @@ def main():
                                max_retries=0, timeout=120)
         test_models(client)
         test_golden(client)
+        test_sampling(client)
         test_null(client)
         test_errors(client)
         test_abort(client, server)
