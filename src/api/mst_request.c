@@ -65,10 +65,12 @@ static int mst_request_check_input(const mst_input_t *input, const char *name,
     uint32_t n_vocab, mst_api_error_t *e);
 
 
-/* "/chat/completions" ends in "/completions" too: the longer one is first */
+/* "/chat/completions" ends in "/completions" too: the longer one is first;
+   filling in the middle is not there yet, and is no text completion */
 
 static const mst_request_end_t  mst_request_ends[] = {
     { mst_string("/chat/completions"), MST_API_CHAT, MST_REQUEST_POST },
+    { mst_string("/fim/completions"), MST_API_UNKNOWN, NULL },
     { mst_string("/completions"), MST_API_COMPLETION, MST_REQUEST_POST },
     { mst_string("/models"), MST_API_MODELS, MST_REQUEST_GET },
     { mst_string("/tokenize"), MST_API_TOKENIZE, MST_REQUEST_POST },

@@ -1,5 +1,6 @@
 """The mistralai client: another reader of the same API.  Prints TAP."""
 
+import asyncio
 import sys
 
 from mistralai.client import Mistral
@@ -61,6 +62,46 @@ def main():
         same(r.choices[0].message.content, "Well, " + FOX[:9],
              "an answer that begins with its prefix")
         ok(r.usage.prompt_tokens > 200, "under a safe prompt", r.usage)
+
+        async def both():
+            r = await client.chat.complete_async(model="null", messages=MSG,
+                                                 max_tokens=9)
+            s = await client.chat.stream_async(model="null", messages=MSG,
+                                               max_tokens=9)
+            return (r.choices[0].message.content,
+                    "".join([e.data.choices[0].delta.content or ""
+                             async for e in s]))
+
+        same(asyncio.run(both()), (FOX[:9], FOX[:9]),
+             "complete_async, stream_async")
+
+        r = client.chat.complete(
+            model="null", max_tokens=3, n=2, temperature=0.7, top_p=0.9,
+            presence_penalty=0.1, frequency_penalty=0.1,
+            messages=[{"role": "system", "content": "a"},
+                      {"role": "user",
+                       "content": [{"type": "text", "text": "b"}]},
+                      {"role": "assistant", "content": "c"},
+                      {"role": "user", "content": "d"}])
+        same(([c.message.content for c in r.choices], r.usage.prompt_tokens),
+             (["The"] * 2, 50), "a history, two answers")
+
+        for name, call, status, code in (
+                ("tools", lambda: client.chat.complete(
+                    model="null", messages=MSG,
+                    tools=[{"type": "function",
+                            "function": {"name": "f", "parameters": {}}}]),
+                 400, "unsupported"),
+                ("fim", lambda: client.fim.complete(model="null", prompt="a"),
+                 404, "unknown_url"),
+                ("embeddings", lambda: client.embeddings.create(
+                    model="null", inputs=["a"]), 404, "unknown_url")):
+            try:
+                call()
+                ok(False, name + " are not there")
+            except Exception as e:
+                ok(getattr(e, "status_code", 0) == status and code in e.body,
+                   name + " are not there", repr(e))
 
         try:
             client.chat.complete(model="zebra", messages=MSG)

@@ -304,6 +304,7 @@ test_uri(void **state)
         { "/v1/completions", T, "" },
         { "/completions", T, "" },
         { "/chatx/completions", T, "" },
+        { "/v1/fim/completions", MST_API_UNKNOWN, "" },
         { "/v1/models", MST_API_MODELS, "" },
         { "/models", MST_API_MODELS, "" },
         { "/v1/models/smollm2", MST_API_MODEL, "smollm2" },
