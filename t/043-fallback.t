@@ -184,17 +184,19 @@ mistral_model hung { path null:rate=20; context 4096; engine_timeout 2s; }
 --- config
 location /v1/ { mistral_pass hung; mistral_fallback big; access_log logs/access.log who; }
 location /no/ { mistral_pass hung; mistral_fallback big on=breaker; }
+location /pre/ { mistral_pass hung; mistral_fallback big; mistral_preread on; }
 --- init
 MistralTest::stop_engine('hung');
 --- request eval
-[$main::Ask =~ s/tight/hung/r, "POST /v1/completions\n" . '{"prompt":"' . 'x' x 40000 . '","max_tokens":3}',
+["POST /pre/completions\n" . '{"prompt":', "POST /pre/completions\n" . '{"prompt":"a","max_tokens":2}',
+ $main::Ask =~ s/tight/hung/r, "POST /v1/completions\n" . '{"prompt":"' . 'x' x 40000 . '","max_tokens":3}',
  $main::Ask =~ s/tight/hung/r =~ s/v1/no/r]
 --- error_code eval
-[200, 200, 503]
+[400, 200, 200, 200, 503]
 --- response_headers eval
-["X-Mistral-Model: big", "X-Mistral-Model: big", "X-Mistral-Shed-Reason: engine"]
+["", "X-Mistral-Model: big", "X-Mistral-Model: big", "X-Mistral-Model: big", "X-Mistral-Shed-Reason: engine"]
 --- response_body_like eval
-['"model":"hung"', '"prompt_tokens":40000', 'engine_unavailable']
+['JSON', 'Th', '"model":"hung"', '"prompt_tokens":40000', 'engine_unavailable']
 
 
 

@@ -33,6 +33,9 @@ location /one/ { mistral_pass one; mistral_breaker errors=1 open=3s probes=2; }
 location /two/ { mistral_pass two; mistral_breaker errors=1 open=1s probes=1; }
 location /fall/ { mistral_pass m; mistral_fallback spare on=breaker; }
 location /engine/ { mistral_pass m; mistral_breaker off; mistral_fallback spare on=engine; }
+location /remote/ { mistral_pass m; error_page 503 = @remote; }
+location @remote { rewrite ^ /other/completions break; proxy_pass http://127.0.0.1:$server_port; }
+location /other/ { mistral_pass spare; }
 location /canary/ { mistral_pass spare; mistral_canary m 100%; }
 location = /metrics { mistral_status prometheus; }
 END
@@ -95,6 +98,12 @@ print $sock "POST /v1/chat/completions HTTP/1.1\r\nHost: t\r\n",
 like(read_head($sock), qr{\AHTTP/1\.1 503 }, 'before the body is read');
 
 like((post_to('fall'))[1], qr/^X-Mistral-Model: spare\r$/m, 'a fallback');
+
+my $long = 'x' x 30000;
+
+like((fetch('POST /remote/completions',
+            qq({"prompt":"$long","max_tokens":2})))[2],
+     qr/"prompt_tokens":30000,/, 'an upstream, which gets the whole body');
 like((post_to('canary'))[1], qr/^X-Mistral-Model: spare\r$/m,
      'a canary leaves its requests to the stable model');
 ok(wait_for(sub { (post_to('engine'))[1] =~ /^X-Mistral-Model: m\r$/m }),
@@ -107,8 +116,8 @@ like($body, qr/"status":"breaker_open".*"breaker":"open","model":"m"/,
 like((get('/metrics'))[2], qr/^mistral_breaker_state\{model="m"\} 2$/m,
      'in the metrics');
 like((get('/metrics'))[2],
-     qr/^mistral_shed_total\{model="m",reason="breaker"\} 2$/m,
-     'two that were shed');
+     qr/^mistral_shed_total\{model="m",reason="breaker"\} 3$/m,
+     'those that were shed');
 
 # it is in shared memory
 

@@ -77,7 +77,16 @@ ngx_http_mistral_handler(ngx_http_request_t *r)
 
     mlcf = ngx_http_get_module_loc_conf(r, ngx_http_mistral_module);
 
-    if (mlcf->model && ngx_http_mistral_look(ctx, mlcf->model) != NGX_OK) {
+    /* mistral_preread may know already what is wrong with the body */
+
+    rc = mlcf->model && !ctx->error.status
+         ? ngx_http_mistral_look(ctx, mlcf->model) : NGX_OK;
+
+    if (rc == NGX_ERROR) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (rc != NGX_OK) {
 
         if (!ngx_http_mistral_policy_elsewhere(ctx)) {
             ngx_http_mistral_log_state(ctx);
@@ -657,13 +666,17 @@ ngx_http_mistral_look(ngx_http_mistral_ctx_t *ctx, ngx_http_mistral_model_t *m)
 static void
 ngx_http_mistral_log_state(ngx_http_mistral_ctx_t *ctx)
 {
+    const char  *shed;
+
+    shed = ctx->shed ? ctx->shed : "refused";
+
     ngx_log_error(NGX_LOG_WARN, ctx->request->connection->log, 0,
                   "mistral: request \"%V\" refused: %s of model \"%V\" is %s",
                   &ctx->id,
-                  ngx_strcmp(ctx->shed, "breaker") == 0 ? "breaker" : "engine",
+                  ngx_strcmp(shed, "breaker") == 0 ? "breaker" : "engine",
                   &ctx->model->name,
-                  ngx_strcmp(ctx->shed, "breaker") == 0 ? "open"
-                  : ngx_strcmp(ctx->shed, "engine") == 0 ? "down" : ctx->shed);
+                  ngx_strcmp(shed, "breaker") == 0 ? "open"
+                  : ngx_strcmp(shed, "engine") == 0 ? "down" : shed);
 }
 
 
