@@ -246,6 +246,65 @@ for my $t (
 
 fails("server { mistral_pass n; }", 'directive is not allowed here');
 
+# pressure and streams
+
+passes("$null mistral_kv_reserve full; mistral_priority 7 preempt;
+        mistral_fair \$remote_addr weight=5; mistral_deadline ttft=2s;
+        mistral_retry_after auto; mistral_shed_status 429;
+        mistral_sse_keepalive 5s; mistral_slow_client buffer=512k;
+        mistral_first_token_timeout 1m; mistral_token_timeout 500ms;
+        mistral_max_duration 1h; mistral_ignore_client_abort on;
+        server { mistral_kv_reserve prompt; mistral_priority \$arg_p;
+        mistral_fair off; mistral_deadline off; mistral_retry_after off;
+        mistral_sse_keepalive off; mistral_slow_client pause;
+        mistral_first_token_timeout off; mistral_token_timeout off;
+        mistral_max_duration off; mistral_ignore_client_abort off;
+        location / { mistral_kv_reserve 0%; mistral_priority -8;
+        mistral_fair \$arg_k weight=\$arg_w; mistral_retry_after 10s;
+        mistral_deadline ttft=\${arg_t}ms; mistral_slow_client close;
+        mistral_pass n; } }", 'pressure and streams at each level');
+
+for my $t (
+    [ 'mistral_kv_reserve 101%;', 'invalid value "101%" in "mistral_kv_reserve"' ],
+    [ 'mistral_kv_reserve 50;', 'it must be "prompt", "full" or a part' ],
+    [ 'mistral_kv_reserve %;', 'invalid value "%"' ],
+    [ 'mistral_kv_reserve;', 'invalid number of arguments' ],
+    [ 'mistral_kv_reserve full; mistral_kv_reserve full;', 'is duplicate' ],
+    [ 'mistral_priority 8;', 'invalid class "8"' ],
+    [ 'mistral_priority -9;', 'it must be from -8 to 7 or a variable' ],
+    [ 'mistral_priority 1 always;', 'invalid parameter "always"' ],
+    [ 'mistral_priority "";', 'invalid value ""' ],
+    [ 'mistral_priority $nothing;', 'unknown "nothing" variable' ],
+    [ 'mistral_priority 1; mistral_priority 2;', 'is duplicate' ],
+    [ 'mistral_fair $remote_addr weight=0;', 'invalid weight "0"' ],
+    [ 'mistral_fair $remote_addr weight=1001;', 'from 1 to 1000' ],
+    [ 'mistral_fair $remote_addr 5;', 'invalid parameter "5"' ],
+    [ 'mistral_fair "";', 'invalid value ""' ],
+    [ 'mistral_fair a; mistral_fair b;', 'is duplicate' ],
+    [ 'mistral_deadline 2s;', 'invalid parameter "2s" in "mistral_deadline"' ],
+    [ 'mistral_deadline ttft=soon;', 'invalid time "soon"' ],
+    [ 'mistral_deadline ttft=0;', 'invalid time "0"' ],
+    [ 'mistral_deadline ttft=;', 'invalid value ""' ],
+    [ 'mistral_deadline off; mistral_deadline off;', 'is duplicate' ],
+    [ 'mistral_retry_after 0;', 'invalid value "0" in "mistral_retry_after"' ],
+    [ 'mistral_retry_after 500ms;', 'a time of a second or more' ],
+    [ 'mistral_retry_after 1; mistral_retry_after 1;', 'is duplicate' ],
+    [ 'mistral_shed_status 200;', 'invalid status "200"' ],
+    [ 'mistral_shed_status 499;', 'from 400 to 599' ],
+    [ 'mistral_shed_status 503; mistral_shed_status 503;', 'is duplicate' ],
+    [ 'mistral_sse_keepalive 0;', 'invalid value "0" in "mistral_sse_keepalive"' ],
+    [ 'mistral_token_timeout never;', 'it must be a time or "off"' ],
+    [ 'mistral_first_token_timeout 1000000h;', 'invalid value "1000000h"' ],
+    [ 'mistral_max_duration 1s; mistral_max_duration off;', 'is duplicate' ],
+    [ 'mistral_slow_client buffer=0;', 'invalid parameter "buffer=0"' ],
+    [ 'mistral_slow_client buffer=1m;', 'of at most 512k' ],
+    [ 'mistral_slow_client wait;', 'it must be "pause", "close" or' ],
+    [ 'mistral_slow_client pause; mistral_slow_client pause;', 'is duplicate' ],
+    [ 'mistral_ignore_client_abort 1;', 'it must be "on" or "off"' ])
+{
+    fails("$null server { location / { $t->[0] } }", $t->[1]);
+}
+
 # the program
 
 for my $t (

@@ -23,7 +23,7 @@ my @counters = qw/ requests_total prompt_tokens_total cached_tokens_total
                    preemptions_total shed_total
                    client_aborts_total engine_restarts_total fallbacks_total /;
 my @gauges = qw/ engine_ready drained kv_cache_efficiency_ratio scheduler_running scheduler_queue_length
-                 scheduler_waiting_tokens kv_cache_blocks
+                 scheduler_waiting_tokens scheduler_paused kv_cache_blocks
                  kv_cache_usage_ratio kv_cache_hit_rate
                  batch_utilization_ratio breaker_state
                  canary_rolled_back /;

@@ -41,6 +41,14 @@ mst_api_error_set(mst_api_error_t *e, int status, const char *code,
 }
 
 
+void
+mst_api_error_status(mst_api_error_t *e, int status)
+{
+    e->status = status;
+    e->type = mst_api_error_type(status);
+}
+
+
 /* a message that was cut must not end in half a character */
 
 static void

@@ -25,6 +25,9 @@ int mst_api_error_set(mst_api_error_t *e, int status, const char *code,
     const char *param, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* another status, and the type that follows from it */
+void mst_api_error_status(mst_api_error_t *e, int status);
+
 /* {"error":{"message":..,"type":..,"param":..,"code":..}}\n */
 int mst_api_error_json(const mst_api_error_t *e, mst_buf_t *out);
 

@@ -97,9 +97,15 @@ mst_order_count(mst_order_t *o, const mst_seq_t *q, int sign)
     c->n += (uint32_t) sign;
     c->tokens += (uint64_t) ((int64_t) q->uncached * sign);
 
-    if (q->claim.ttft_ns) {
-        c->n_dated += (uint32_t) sign;
-        c->dated_tokens += (uint64_t) ((int64_t) q->uncached * sign);
+    if (q->claim.ttft_ns == 0 || q->claim.fair_key != 0) {
+        return;
+    }
+
+    c->n_dated += (uint32_t) sign;
+    c->dated_tokens += (uint64_t) ((int64_t) q->uncached * sign);
+
+    if (q->claim.ttft_ns > c->last_ns) {
+        c->last_ns = q->claim.ttft_ns;
     }
 }
 

@@ -27,10 +27,12 @@
 
 typedef struct mst_order_class_s {     /* those who wait in line */
     uint32_t           n;
-    uint32_t           n_dated;    /* of them: with a time for their first
-                                      token */
+    uint32_t           n_dated;    /* of them: without a key, but with a time
+                                      for their first token */
     uint64_t           tokens;     /* uncached ones */
     uint64_t           dated_tokens;
+    uint64_t           last_ns;    /* latest of those times, of all who ever
+                                      were dated */
 } mst_order_class_t;
 
 

@@ -445,6 +445,7 @@ mst_serve_classes(mst_serve_t *s)
         mst_stat_set(&to->n_dated, from[i].n_dated);
         mst_stat_set(&to->tokens, from[i].tokens);
         mst_stat_set(&to->dated_tokens, from[i].dated_tokens);
+        mst_stat_set(&to->last_ns, from[i].last_ns);
     }
 }
 

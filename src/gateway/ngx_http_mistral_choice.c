@@ -59,6 +59,8 @@ ngx_http_mistral_tokens(ngx_http_mistral_choice_t *choice,
         return MST_ERROR;
     }
 
+    ctx->token_ms = ngx_current_msec;
+
     if (ngx_http_mistral_start_choice(choice) != MST_OK) {
         return MST_ERROR;
     }

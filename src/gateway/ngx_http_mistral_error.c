@@ -8,23 +8,30 @@
  */
 
 #include "gateway/ngx_http_mistral_policy.h"
+#include "gateway/ngx_http_mistral_pressure.h"
 
 
 static ngx_http_err_page_t *ngx_http_mistral_error_page(ngx_http_request_t *r,
     ngx_int_t status);
 static ngx_int_t ngx_http_mistral_shed_headers(ngx_http_request_t *r,
-    const char *shed, ngx_uint_t retry_after);
+    ngx_http_mistral_ctx_t *ctx, const char *shed);
 static void ngx_http_mistral_free_body(void *data);
 
 
 ngx_int_t
-ngx_http_mistral_refuse(ngx_http_request_t *r, const mst_api_error_t *e,
+ngx_http_mistral_refuse(ngx_http_request_t *r, const mst_api_error_t *error,
     const char *shed)
 {
-    char                     text[sizeof(e->message)];
+    char                     text[sizeof(error->message)];
     mst_buf_t                body;
+    mst_api_error_t          copy, *e;
     ngx_http_err_page_t     *page;
     ngx_http_mistral_ctx_t  *ctx;
+
+    copy = *error;
+    e = &copy;
+
+    ngx_http_mistral_pressure_status(r, e, shed);
 
     if (e->status < NGX_HTTP_INTERNAL_SERVER_ERROR) {
         ngx_http_mistral_log_text(text, sizeof(text), e->message);
@@ -43,10 +50,9 @@ ngx_http_mistral_refuse(ngx_http_request_t *r, const mst_api_error_t *e,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (e->status == NGX_HTTP_SERVICE_UNAVAILABLE
+    if ((shed || e->status == NGX_HTTP_SERVICE_UNAVAILABLE)
         && (page == NULL || page->overwrite == -1)
-        && ngx_http_mistral_shed_headers(r, shed, ctx ? ctx->retry_after : 0)
-           != NGX_OK)
+        && ngx_http_mistral_shed_headers(r, ctx, shed) != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -96,21 +102,25 @@ ngx_http_mistral_error_page(ngx_http_request_t *r, ngx_int_t status)
 
 
 static ngx_int_t
-ngx_http_mistral_shed_headers(ngx_http_request_t *r, const char *shed,
-    ngx_uint_t retry_after)
+ngx_http_mistral_shed_headers(ngx_http_request_t *r,
+    ngx_http_mistral_ctx_t *ctx, const char *shed)
 {
-    ngx_str_t  value;
+    ngx_str_t   value;
+    ngx_uint_t  seconds;
 
-    value.data = ngx_pnalloc(r->pool, NGX_INT_T_LEN);
-    if (value.data == NULL) {
-        return NGX_ERROR;
-    }
+    seconds = ngx_http_mistral_pressure_retry(r, ctx, shed);
 
-    value.len = ngx_sprintf(value.data, "%ui", ngx_max(retry_after, 1))
-                - value.data;
+    if (seconds) {
+        value.data = ngx_pnalloc(r->pool, NGX_INT_T_LEN);
+        if (value.data == NULL) {
+            return NGX_ERROR;
+        }
 
-    if (ngx_http_mistral_add_header(r, "Retry-After", &value) != NGX_OK) {
-        return NGX_ERROR;
+        value.len = ngx_sprintf(value.data, "%ui", seconds) - value.data;
+
+        if (ngx_http_mistral_add_header(r, "Retry-After", &value) != NGX_OK) {
+            return NGX_ERROR;
+        }
     }
 
     if (shed == NULL) {

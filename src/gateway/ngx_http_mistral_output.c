@@ -14,6 +14,7 @@
  */
 
 #include "gateway/ngx_http_mistral_policy.h"
+#include "gateway/ngx_http_mistral_stream.h"
 
 
 #define NGX_HTTP_MISTRAL_MAX_PENDING  (1024 * 1024)    /* bytes */
@@ -27,6 +28,9 @@ static void ngx_http_mistral_stream(ngx_http_mistral_ctx_t *ctx);
 static ngx_int_t ngx_http_mistral_flush(ngx_http_mistral_ctx_t *ctx);
 static ngx_int_t ngx_http_mistral_send_buf(ngx_http_mistral_ctx_t *ctx);
 static ngx_int_t ngx_http_mistral_wait_writable(ngx_http_request_t *r);
+static void ngx_http_mistral_client_gone(ngx_http_mistral_ctx_t *ctx,
+    ngx_int_t rc);
+static void ngx_http_mistral_unheard(ngx_http_mistral_ctx_t *ctx);
 static void ngx_http_mistral_write_handler(ngx_http_request_t *r);
 
 
@@ -154,6 +158,11 @@ ngx_http_mistral_stream(ngx_http_mistral_ctx_t *ctx)
 
     r = ctx->request;
 
+    if (ctx->gone) {
+        ngx_http_mistral_unheard(ctx);
+        return;
+    }
+
     if (!ctx->header_sent) {
         if (ctx->out.len == 0) {
             return;
@@ -168,8 +177,13 @@ ngx_http_mistral_stream(ngx_http_mistral_ctx_t *ctx)
         }
     }
 
-    if (ctx->out.failed || ngx_http_mistral_flush(ctx) != NGX_OK) {
+    if (ctx->out.failed) {
         ngx_http_mistral_finish(ctx, NGX_ERROR);
+        return;
+    }
+
+    if (ngx_http_mistral_flush(ctx) != NGX_OK) {
+        ngx_http_mistral_client_gone(ctx, NGX_ERROR);
         return;
     }
 
@@ -195,8 +209,54 @@ ngx_http_mistral_stream(ngx_http_mistral_ctx_t *ctx)
                       "are waiting for it", &ctx->id, pending);
 
         r->connection->timedout = 1;
-        ngx_http_mistral_mark_aborted(ctx);
-        ngx_http_mistral_finish(ctx, NGX_ERROR);
+        ngx_http_mistral_client_gone(ctx, NGX_ERROR);
+        return;
+    }
+
+    ngx_http_mistral_stream_behind(ctx, pending);
+}
+
+
+/* whatever was for the client is for nobody now */
+
+static void
+ngx_http_mistral_client_gone(ngx_http_mistral_ctx_t *ctx, ngx_int_t rc)
+{
+    ngx_event_t  *wev;
+
+    ngx_http_mistral_mark_aborted(ctx);
+
+    if (ctx->closing || ctx->last || !ngx_http_mistral_stream_goes_on(ctx)) {
+        ngx_http_mistral_finish(ctx, rc);
+        return;
+    }
+
+    ctx->gone = 1;
+    wev = ctx->request->connection->write;
+
+    if (ctx->request == ctx->request->main && wev->timer_set) {
+        ngx_del_timer(wev);
+    }
+
+    ngx_http_mistral_stream_pause(ctx, 0);
+    ngx_http_mistral_unheard(ctx);
+}
+
+
+static void
+ngx_http_mistral_unheard(ngx_http_mistral_ctx_t *ctx)
+{
+    uint32_t  i;
+
+    mst_buf_reset(&ctx->out);
+
+    for (i = 0; i < ctx->n_choices; i++) {
+        mst_buf_reset(&ctx->choices[i].text);
+        mst_reply_logprobs_reset(&ctx->choices[i].logprobs);
+    }
+
+    if (ctx->last || ctx->closing) {
+        ngx_http_mistral_finish(ctx, NGX_HTTP_CLIENT_CLOSED_REQUEST);
     }
 }
 
@@ -332,6 +392,7 @@ ngx_http_mistral_send_buf(ngx_http_mistral_ctx_t *ctx)
     }
 
     ctx->sending = ctx->gathered;
+    ctx->sent_ms = ngx_current_msec;
 
     rc = ngx_http_output_filter(r, cl);
 
@@ -382,21 +443,24 @@ ngx_http_mistral_write_handler(ngx_http_request_t *r)
     ctx = ngx_http_get_module_ctx(r, ngx_http_mistral_module);
     wev = r->connection->write;
 
+    if (ctx->gone) {
+        return;
+    }
+
     if (wev->timedout) {
         ngx_log_error(NGX_LOG_INFO, r->connection->log, NGX_ETIMEDOUT,
                       "client timed out");
 
         r->connection->timedout = 1;
-        ngx_http_mistral_mark_aborted(ctx);
-        ngx_http_mistral_finish(ctx, NGX_HTTP_REQUEST_TIME_OUT);
+        wev->timedout = 0;
+        ngx_http_mistral_client_gone(ctx, NGX_HTTP_REQUEST_TIME_OUT);
         return;
     }
 
     /* HTTP/3: STOP_SENDING shows here only */
 
     if (wev->error) {
-        ngx_http_mistral_mark_aborted(ctx);
-        ngx_http_mistral_finish(ctx, NGX_HTTP_CLIENT_CLOSED_REQUEST);
+        ngx_http_mistral_client_gone(ctx, NGX_HTTP_CLIENT_CLOSED_REQUEST);
         return;
     }
 
@@ -435,6 +499,11 @@ ngx_http_mistral_watch(ngx_http_mistral_ctx_t *ctx)
     r->write_event_handler = ngx_http_mistral_write_handler;
 
     if (r != r->main) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_mistral_stream_goes_on(ctx)) {
+        r->read_event_handler = ngx_http_block_reading;
         return NGX_OK;
     }
 

@@ -14,6 +14,8 @@ static const ngx_http_mistral_policy_t  *ngx_http_mistral_policies[] = {
     &ngx_http_mistral_canary_policy,
     &ngx_http_mistral_task_policy,
     &ngx_http_mistral_tenant_policy,
+    &ngx_http_mistral_pressure_policy,
+    &ngx_http_mistral_stream_policy,
 
     /* behind all that may refuse what is counted */
     &ngx_http_mistral_breaker_policy,
@@ -123,6 +125,43 @@ ngx_http_mistral_policy_submit(ngx_http_mistral_ctx_t *ctx,
             (*p)->submit(ctx, choice, s);
         }
     }
+}
+
+
+ngx_msec_t
+ngx_http_mistral_policy_due(ngx_http_mistral_ctx_t *ctx)
+{
+    ngx_msec_t                         due, next;
+    const ngx_http_mistral_policy_t  **p;
+
+    due = NGX_HTTP_MISTRAL_NEVER;
+
+    for (p = ngx_http_mistral_policies; *p; p++) {
+        if ((*p)->due) {
+            next = (*p)->due(ctx);
+            due = ngx_min(due, next);
+        }
+    }
+
+    return due;
+}
+
+
+ngx_int_t
+ngx_http_mistral_policy_tick(ngx_http_mistral_ctx_t *ctx)
+{
+    ngx_int_t                          rc;
+    const ngx_http_mistral_policy_t  **p;
+
+    for (p = ngx_http_mistral_policies; *p; p++) {
+        rc = (*p)->tick ? (*p)->tick(ctx) : NGX_OK;
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    return NGX_OK;
 }
 
 

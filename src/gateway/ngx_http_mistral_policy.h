@@ -45,6 +45,14 @@ typedef struct {
                          ngx_http_mistral_choice_t *choice,
                          mst_rec_submit_t *s);
 
+    /*
+     * Times.  due: in how many milliseconds from now tick shall be called;
+     * it may be called earlier, and then asks again.  While the request is
+     * in flight.
+     */
+    ngx_msec_t (*due)(ngx_http_mistral_ctx_t *ctx);
+    ngx_int_t  (*tick)(ngx_http_mistral_ctx_t *ctx);
+
     /* once a turn in which records came, before anything of it is sent */
     ngx_int_t  (*progress)(ngx_http_mistral_ctx_t *ctx);
 
@@ -68,6 +76,11 @@ typedef struct {
 } ngx_http_mistral_policy_t;
 
 
+#define NGX_HTTP_MISTRAL_NEVER  ((ngx_msec_t) 0x3fffffff)
+
+
+extern const ngx_http_mistral_policy_t  ngx_http_mistral_pressure_policy;
+extern const ngx_http_mistral_policy_t  ngx_http_mistral_stream_policy;
 extern const ngx_http_mistral_policy_t  ngx_http_mistral_deny_policy;
 extern const ngx_http_mistral_policy_t  ngx_http_mistral_route_policy;
 extern const ngx_http_mistral_policy_t  ngx_http_mistral_canary_policy;
@@ -87,6 +100,8 @@ ngx_int_t ngx_http_mistral_policy_examine(ngx_http_mistral_ctx_t *ctx,
 ngx_int_t ngx_http_mistral_policy_counted(ngx_http_mistral_ctx_t *ctx);
 void ngx_http_mistral_policy_submit(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_choice_t *choice, mst_rec_submit_t *s);
+ngx_msec_t ngx_http_mistral_policy_due(ngx_http_mistral_ctx_t *ctx);
+ngx_int_t ngx_http_mistral_policy_tick(ngx_http_mistral_ctx_t *ctx);
 ngx_int_t ngx_http_mistral_policy_progress(ngx_http_mistral_ctx_t *ctx);
 ngx_int_t ngx_http_mistral_policy_headers(ngx_http_mistral_ctx_t *ctx);
 ngx_int_t ngx_http_mistral_policy_refused(ngx_http_mistral_ctx_t *ctx);

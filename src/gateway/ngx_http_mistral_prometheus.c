@@ -190,6 +190,10 @@ static const ngx_http_mistral_family_t  ngx_http_mistral_names[] = {
       "Tokens of the requests waiting in the engine.",
       ngx_http_mistral_show_gauge, offsetof(mst_stat_t, waiting_tokens) },
 
+    { "scheduler_paused", "gauge",
+      "Requests whose client does not read, running or waiting.",
+      ngx_http_mistral_show_gauge, offsetof(mst_stat_t, paused) },
+
     { "kv_cache_blocks", "gauge",
       "Blocks of the KV cache: held by running requests, by the prefix cache "
       "alone, free.",

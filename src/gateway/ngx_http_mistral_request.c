@@ -184,6 +184,7 @@ ngx_http_mistral_create_ctx(ngx_http_request_t *r, mst_api_t api)
     ctx->loc_conf = r->loc_conf;
     ctx->api = api;
     ctx->start_ns = mst_time_ns();
+    ctx->start_ms = ngx_current_msec;
     ctx->timer.handler = ngx_http_mistral_timeout;
     ctx->timer.data = ctx;
     ctx->timer.log = r->connection->log;

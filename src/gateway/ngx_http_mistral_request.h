@@ -130,6 +130,12 @@ struct ngx_http_mistral_ctx_s {
     uint64_t                     sending;      /* of them passed to filters */
     uint64_t                     delivered;    /* of them taken */
 
+    ngx_msec_t                   start_by;     /* refused if not admitted */
+    ngx_msec_t                   heard_ms;     /* last record */
+    ngx_msec_t                   token_ms;     /* last token, or ADMIT */
+    ngx_msec_t                   sent_ms;      /* last bytes, or ADMIT */
+    ngx_msec_t                   start_ms;     /* as start_ns */
+
     uint64_t                     start_ns;     /* the handler was entered */
     uint64_t                     first_ns;     /* first token */
 
@@ -143,6 +149,10 @@ struct ngx_http_mistral_ctx_s {
     unsigned                     header_sent:1;
     unsigned                     last:1;       /* all of it is in "out" */
     unsigned                     closing:1;    /* the error event is */
+    unsigned                     paused:1;     /* since the client reads too
+                                                  slowly */
+    unsigned                     gone:1;       /* the client is, which does
+                                                  not matter */
     unsigned                     fault:1;      /* ctx->error is the engine's:
                                                   it died, hung, broke off */
     unsigned                     unwinding:1;  /* its calls are cancelled, and
@@ -218,7 +228,7 @@ int ngx_http_mistral_end_choice(ngx_http_mistral_choice_t *choice,
 
 /* submit.c */
 void ngx_http_mistral_submit(ngx_http_mistral_ctx_t *ctx);
-void ngx_http_mistral_keep_waiting(ngx_http_mistral_ctx_t *ctx);
+void ngx_http_mistral_rearm(ngx_http_mistral_ctx_t *ctx);
 void ngx_http_mistral_timeout(ngx_event_t *ev);
 
 /* prompt.c */

@@ -129,7 +129,11 @@ ngx_http_mistral_record(ngx_http_mistral_call_t *call, const mst_record_t *rec)
     switch (rec->type) {
 
     case MST_REC_ADMIT:
-        ctx->admitted = 1;
+        if (!ctx->admitted) {
+            ctx->admitted = 1;
+            ctx->token_ms = ngx_current_msec;
+            ctx->sent_ms = ngx_current_msec;
+        }
 
         if (!choice->source->admitted) {
             choice->source->cached = ((const mst_rec_admit_t *) rec)->cached;
@@ -161,7 +165,7 @@ ngx_http_mistral_record(ngx_http_mistral_call_t *call, const mst_record_t *rec)
                                  "The gateway ran out of memory.");
     }
 
-    ngx_http_mistral_keep_waiting(ctx);
+    ctx->heard_ms = ngx_current_msec;
 }
 
 
@@ -232,6 +236,7 @@ ngx_http_mistral_pass_handler(ngx_http_mistral_call_t *call)
 
     ngx_http_set_log_request(c->log, ctx->request);
 
+    ngx_http_mistral_rearm(ctx);
     ngx_http_mistral_advance(ctx);
     ngx_http_run_posted_requests(c);
 }

@@ -5,6 +5,7 @@
  */
 
 #include "gateway/ngx_http_mistral_policy.h"
+#include "gateway/ngx_http_mistral_pressure.h"
 
 #include "base/mst_time.h"
 
@@ -82,7 +83,8 @@ ngx_http_mistral_submit(ngx_http_mistral_ctx_t *ctx)
     }
 
     if (rc == NGX_OK) {
-        ngx_add_timer(&ctx->timer, mlcf->queue_timeout + 1000);
+        ctx->start_by = ngx_current_msec + mlcf->queue_timeout + 1000;
+        ngx_http_mistral_rearm(ctx);
         rc = ngx_http_mistral_watch(ctx);
     }
 
@@ -157,9 +159,11 @@ ngx_http_mistral_place(ngx_http_mistral_ctx_t *ctx)
     uint32_t                      i;
     uint64_t                      tokens;
     ngx_int_t                     rc;
+    ngx_uint_t                    places;
     ngx_http_mistral_loc_conf_t  *mlcf;
 
     mlcf = ngx_http_get_module_loc_conf(ctx->request, ngx_http_mistral_module);
+    places = ngx_http_mistral_pressure_places(ctx, mlcf->queue);
     rc = NGX_OK;
     tokens = 0;
 
@@ -174,7 +178,7 @@ ngx_http_mistral_place(ngx_http_mistral_ctx_t *ctx)
     for (i = 0; i < ctx->n_choices && rc == NGX_OK; i++) {
         rc = ngx_http_mistral_link_place(&ctx->choices[i].call, (uint32_t)
                                          ctx->choices[i].source->n_ids,
-                                         mlcf->queue, tokens);
+                                         places, tokens);
     }
 
     if (rc == NGX_OK) {
@@ -187,7 +191,7 @@ ngx_http_mistral_place(ngx_http_mistral_ctx_t *ctx)
         return NGX_DECLINED;
     }
 
-    if (ngx_http_mistral_too_many(ctx, mlcf->queue)) {
+    if (ngx_http_mistral_too_many(ctx, places)) {
         return NGX_DECLINED;
     }
 
@@ -383,11 +387,35 @@ ngx_http_mistral_hand(ngx_http_mistral_ctx_t *ctx)
 }
 
 
-/* each record starts the time anew: the engine is alive and means us */
+/* before its start, and then between two records */
+
+static ngx_msec_t
+ngx_http_mistral_silence(ngx_http_mistral_ctx_t *ctx)
+{
+    ngx_msec_int_t  left;
+
+    if (ctx->paused) {
+        return NGX_HTTP_MISTRAL_SILENCE;
+    }
+
+    left = ctx->admitted ? ctx->heard_ms + NGX_HTTP_MISTRAL_SILENCE
+                           - ngx_current_msec
+                         : ctx->start_by - ngx_current_msec;
+
+    return left > 0 ? (ngx_msec_t) left : 0;
+}
+
+
+/*
+ * One timer for all that a request waits for.  Most records move what is due
+ * to a later time: then the timer stays, and fires too early once in a while.
+ */
 
 void
-ngx_http_mistral_keep_waiting(ngx_http_mistral_ctx_t *ctx)
+ngx_http_mistral_rearm(ngx_http_mistral_ctx_t *ctx)
 {
+    ngx_msec_t  due, next;
+
     if (ctx->n_done == ctx->n_choices) {
         if (ctx->timer.timer_set) {
             ngx_del_timer(&ctx->timer);
@@ -396,7 +424,21 @@ ngx_http_mistral_keep_waiting(ngx_http_mistral_ctx_t *ctx)
         return;
     }
 
-    ngx_add_timer(&ctx->timer, NGX_HTTP_MISTRAL_SILENCE);
+    due = ngx_http_mistral_policy_due(ctx);
+    next = ngx_http_mistral_silence(ctx);
+    due = ngx_min(due, next);
+
+    if (ctx->timer.timer_set) {
+        if ((ngx_msec_int_t) (ctx->timer.timer.key - ngx_current_msec - due)
+            <= 0)
+        {
+            return;
+        }
+
+        ngx_del_timer(&ctx->timer);
+    }
+
+    ngx_add_timer(&ctx->timer, due);
 }
 
 
@@ -416,8 +458,23 @@ ngx_http_mistral_timeout(ngx_event_t *ev)
 
     ngx_http_set_log_request(c->log, ctx->request);
 
-    ngx_http_mistral_timed_out(ctx);
-    ngx_http_mistral_fail(ctx);
+    if (ngx_http_mistral_silence(ctx) == 0) {
+        ngx_http_mistral_timed_out(ctx);
+
+    } else if (ngx_http_mistral_policy_tick(ctx) == NGX_ERROR) {
+        ngx_http_mistral_fail_internal(ctx);
+        ngx_http_run_posted_requests(c);
+        return;
+    }
+
+    if (ctx->error.status) {
+        ngx_http_mistral_fail(ctx);
+
+    } else {
+        ngx_http_mistral_rearm(ctx);
+        ngx_http_mistral_advance(ctx);
+    }
+
     ngx_http_run_posted_requests(c);
 }
 

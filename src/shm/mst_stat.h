@@ -26,12 +26,15 @@ typedef struct {
 } mst_stat_hist_t;
 
 
-/* those of a class who wait; dated: with a time for their first token */
+/* those of a class who wait; dated: without a key of mst_claim_t.fair_key,
+   but with a time for their first token */
 typedef struct {
     _Atomic uint64_t  n;
     _Atomic uint64_t  n_dated;
     _Atomic uint64_t  tokens;              /* that no cache has */
     _Atomic uint64_t  dated_tokens;
+    _Atomic uint64_t  last_ns;             /* the latest time that one of the
+                                              dated ever had */
 } mst_stat_class_t;
 
 

@@ -118,6 +118,14 @@ test_waiting(void **state)
     (void) add(7, 0, 0);
     (void) add(1, 0, 0);
 
+    (void) add(0, 9, 600);
+    mst_order_step_out(&order, seqs[7]);
+    mst_order_line_up(&order, seqs[7]);
+    assert_int_equal(order.classes[mst_claim_rank(0)].n, 5);
+    mst_order_step_out(&order, seqs[7]);
+
+    assert_int_equal(order.classes[mst_claim_rank(0)].last_ns, 500);
+    assert_int_equal(order.classes[mst_claim_rank(-1)].last_ns, 1);
     assert_int_equal(order.classes[mst_claim_rank(0)].n, 4);
     assert_int_equal(order.classes[mst_claim_rank(0)].n_dated, 3);
     assert_int_equal(order.classes[mst_claim_rank(0)].tokens, 40);
