@@ -211,7 +211,8 @@ stop:
 # the units once more under ASan and UBSan, then everything through one
 # harness, whose last line counts it all
 
-test: PACKAGES += openssl libnginx-mod-http-echo libnginx-mod-http-lua
+test: PACKAGES += openssl libnginx-mod-http-echo libnginx-mod-http-lua \
+                  prometheus
 test: deps
 	@$(MAKE) --no-print-directory all units model $(VENV)/clients
 	@$(MAKE) --no-print-directory SAN=1 BUILD=$(BUILD)/san units fuzzers
