@@ -122,7 +122,7 @@ sub order {
     is($order[0], 'high', 'the class is first');
     cmp_ok(place('b1', @order), '<=', 2, 'a key is in turn');
     cmp_ok(place('b2', @order), '<=', 4, 'and again');
-    is(place('a8', @order) + place('a7', @order), 19,
+    is(join('', map { substr $_, 0, 1 } @order[-6 .. -1]), 'aaaaaa',
        'the other waits for itself');
 }
 
