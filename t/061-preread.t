@@ -12,8 +12,8 @@ mistral_model other { path null:rate=20; context 4096; alias alias; }
 log_format early '$status model=$mistral_model max=$mistral_max_tokens '
     'stream=$mistral_stream user=$mistral_user who=$mistral_effective_model '
     'kept=$kept id=$mistral_request_id;';
-map $mistral_model:$mistral_max_tokens:$mistral_stream:$mistral_user $kept {
-    default $mistral_model:$mistral_max_tokens:$mistral_stream:$mistral_user;
+map $mistral_model:$mistral_max_tokens:$mistral_stream:$mistral_user:$mistral_messages $kept {
+    default $mistral_model:$mistral_max_tokens:$mistral_stream:$mistral_user:$mistral_messages;
 }
 limit_req_zone $mistral_model zone=models:1m rate=1r/m;
 limit_req_status 429;
@@ -120,7 +120,7 @@ location = /early { add_header X-Early $args; return 204; }
  "POST /v1/completions\n" . '{"prompt":"a","max_tokens":null}',
  "POST /v1/tokenize\n" . '{"prompt":"a"}']
 --- response_headers eval
-["X-Early: null:2:1:me", "X-Early: :1024:0:", "X-Early: :16:0:", "X-Early: ::0:"]
+["X-Early: null:2:1:me:", "X-Early: :1024:0::1", "X-Early: :16:0::", "X-Early: ::0::"]
 --- response_body_like eval
 ["DONE", "The", "The", "count"]
 

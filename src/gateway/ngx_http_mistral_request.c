@@ -15,6 +15,9 @@
 #include "base/mst_time.h"
 
 
+#define NGX_HTTP_MISTRAL_RANDOM  1024          /* bytes at a time */
+
+
 static ngx_int_t ngx_http_mistral_not_found(ngx_http_request_t *r);
 static ngx_http_mistral_ctx_t *ngx_http_mistral_enter(ngx_http_request_t *r,
     mst_api_t api);
@@ -221,9 +224,10 @@ ngx_http_mistral_create_id(ngx_http_mistral_ctx_t *ctx)
         return NGX_OK;
     }
 
-    if (getrandom(rnd, sizeof(rnd), 0) != sizeof(rnd)) {
-        ngx_log_error(NGX_LOG_ALERT, ctx->request->connection->log, ngx_errno,
-                      "getrandom() failed");
+    if (ngx_http_mistral_random((u_char *) rnd, sizeof(rnd),
+                                ctx->request->connection->log)
+        != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
@@ -239,6 +243,32 @@ ngx_http_mistral_create_id(ngx_http_mistral_ctx_t *ctx)
     p = ngx_hex_dump(p, (u_char *) rnd, 16);
 
     ctx->id.len = p - ctx->id.data;
+
+    return NGX_OK;
+}
+
+
+/* a system call takes longer than all else about an id: one for many */
+
+ngx_int_t
+ngx_http_mistral_random(u_char *p, size_t n, ngx_log_t *log)
+{
+    static u_char  bytes[NGX_HTTP_MISTRAL_RANDOM];
+    static size_t  left;
+
+    if (left < n) {
+        if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes)) {
+            ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
+                          "getrandom() failed");
+            return NGX_ERROR;
+        }
+
+        left = sizeof(bytes);
+    }
+
+    left -= n;
+    ngx_memcpy(p, &bytes[left], n);
+    ngx_memzero(&bytes[left], n);
 
     return NGX_OK;
 }

@@ -170,6 +170,10 @@ struct ngx_http_mistral_ctx_s {
    earlier.  parse: NGX_OK, NGX_DECLINED: ctx->error, NGX_ERROR: no memory */
 ngx_http_mistral_ctx_t *ngx_http_mistral_create_ctx(ngx_http_request_t *r,
     mst_api_t api);
+
+/* n is small; nobody can guess them */
+ngx_int_t ngx_http_mistral_random(u_char *p, size_t n, ngx_log_t *log);
+
 ngx_int_t ngx_http_mistral_check_type(ngx_http_request_t *r,
     mst_api_error_t *e);
 ngx_int_t ngx_http_mistral_read_body(ngx_http_request_t *r,

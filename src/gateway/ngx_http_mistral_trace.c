@@ -15,8 +15,6 @@
 
 #include "gateway/ngx_http_mistral_request.h"
 
-#include <sys/random.h>
-
 
 #define NGX_HTTP_MISTRAL_TRACE_TOKEN   128     /* bytes of a client's id */
 #define NGX_HTTP_MISTRAL_TRACE_PARENT  55      /* 00-32-16-2 hex digits */
@@ -197,9 +195,9 @@ ngx_http_mistral_trace_make(ngx_http_mistral_trace_t *t)
     u_char     rnd[24];
     ngx_str_t  context, trace;
 
-    if (getrandom(rnd, sizeof(rnd), 0) != sizeof(rnd)) {
-        ngx_log_error(NGX_LOG_ALERT, t->request->connection->log, ngx_errno,
-                      "getrandom() failed");
+    if (ngx_http_mistral_random(rnd, sizeof(rnd), t->request->connection->log)
+        != NGX_OK)
+    {
         return NGX_ERROR;
     }
 

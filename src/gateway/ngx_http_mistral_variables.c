@@ -22,6 +22,7 @@ typedef enum {
     NGX_HTTP_MISTRAL_VAR_DELIVERED,
     NGX_HTTP_MISTRAL_VAR_WASTED,
     NGX_HTTP_MISTRAL_VAR_PREEMPTIONS,
+    NGX_HTTP_MISTRAL_VAR_MESSAGES,
     NGX_HTTP_MISTRAL_VAR_MAX_TOKENS
 } ngx_http_mistral_count_e;
 
@@ -129,6 +130,10 @@ static ngx_http_variable_t  ngx_http_mistral_vars[] = {
 
     { ngx_string("mistral_preemptions"), NULL,
       ngx_http_mistral_count_variable, NGX_HTTP_MISTRAL_VAR_PREEMPTIONS,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("mistral_messages"), NULL,
+      ngx_http_mistral_count_variable, NGX_HTTP_MISTRAL_VAR_MESSAGES,
       NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("mistral_max_tokens"), NULL,
@@ -325,6 +330,17 @@ ngx_http_mistral_count_variable(ngx_http_request_t *r,
 
     if (data == NGX_HTTP_MISTRAL_VAR_MAX_TOKENS) {
         return ngx_http_mistral_max_tokens(r, ctx, v);
+    }
+
+    if (data == NGX_HTTP_MISTRAL_VAR_MESSAGES) {
+
+        if (ctx == NULL) {
+            ngx_http_mistral_preread_missed(r);
+        }
+
+        return ctx && ctx->body && ctx->body->n_messages
+               ? ngx_http_mistral_number(r, ctx->body->n_messages, v)
+               : NGX_OK;
     }
 
     if (ctx == NULL || ctx->n_choices == 0) {
