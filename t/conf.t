@@ -38,6 +38,9 @@ for my $sample (sort glob 'conf.d/*.conf') {
                -e $prefix/logs/error.log -t 2>&1`;
 
     ok($? == 0, "$sample passes nginx -t") or diag $out;
+
+    like($conf, qr/^\s*client_max_body_size\s+8m;$/m,
+         "$sample takes bodies of 8m") if $conf =~ /mistral_pass/;
 }
 
 my ($shown) = slurp('README.md') =~ /## A first location\n\n```nginx\n(.*?)```/s;

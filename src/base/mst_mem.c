@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/mst_mem.h"
 
@@ -85,6 +87,21 @@ void
 mst_free(void *p)
 {
     free(p);
+}
+
+
+void
+mst_mem_discard(void *p, size_t size)
+{
+    uintptr_t  page, from, to;
+
+    page = (uintptr_t) sysconf(_SC_PAGESIZE);
+    from = ((uintptr_t) p + page - 1) & ~(page - 1);
+    to = ((uintptr_t) p + size) & ~(page - 1);
+
+    if (from < to) {
+        (void) madvise((void *) from, to - from, MADV_DONTNEED);
+    }
 }
 
 

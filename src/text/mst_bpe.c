@@ -21,9 +21,10 @@
 #define MST_BPE_LOAD_COST  2
 #define MST_BPE_POP_COST   10
 
-/* a heap for longer pieces is given back as soon as it is empty, in a slice
-   of its own: unmapping 16 MiB takes a millisecond */
-#define MST_BPE_KEEP       65536
+/* more memory than this, in bytes, is given back after a piece, so much at a
+   time: 16 MiB take a system a millisecond */
+#define MST_BPE_DROP       (1024 * 1024)
+#define MST_BPE_DROP_COST  1024
 
 
 static uint32_t
@@ -212,7 +213,7 @@ mst_bpe_long_start(mst_bpe_long_t *w, const mst_bpe_t *b, const char *data,
         return MST_ERROR;
     }
 
-    if (len > w->size || w->heap == NULL) {
+    if (len > w->size) {
         mst_bpe_long_fini(w);
 
         w->symbols = mst_realloc(NULL, len, sizeof(mst_bpe_symbol_t));
@@ -233,6 +234,7 @@ mst_bpe_long_start(mst_bpe_long_t *w, const mst_bpe_t *b, const char *data,
     w->n = 0;
     w->taken = 0;
     w->n_heap = 0;
+    w->dropped = 0;
 
     return MST_OK;
 }
@@ -320,19 +322,7 @@ mst_bpe_long_run(mst_bpe_long_t *w, size_t *budget)
         mst_bpe_spend(budget, MST_BPE_POP_COST);
     }
 
-    if (w->pos < w->len || w->n_heap) {
-        return MST_AGAIN;
-    }
-
-    if (w->heap && w->size > MST_BPE_KEEP) {
-        mst_free(w->heap);
-        w->heap = NULL;
-        *budget = 0;
-
-        return MST_AGAIN;
-    }
-
-    return MST_OK;
+    return w->pos < w->len || w->n_heap ? MST_AGAIN : MST_OK;
 }
 
 
@@ -352,6 +342,41 @@ mst_bpe_long_take(mst_bpe_long_t *w, uint32_t *ids, size_t max)
     w->taken = i;
 
     return n;
+}
+
+
+int
+mst_bpe_long_drop(mst_bpe_long_t *w, size_t *budget)
+{
+    size_t  size, n;
+
+    /* a symbol, and two entries of the heap */
+
+    size = (size_t) w->size * sizeof(mst_bpe_symbol_t);
+
+    if (size <= MST_BPE_DROP) {
+        return MST_OK;
+    }
+
+    while (w->dropped < size) {
+
+        if (*budget == 0) {
+            return MST_AGAIN;
+        }
+
+        n = size - w->dropped < MST_BPE_DROP ? size - w->dropped
+                                             : MST_BPE_DROP;
+
+        mst_mem_discard((char *) w->symbols + w->dropped, n);
+        mst_mem_discard((char *) w->heap + w->dropped, n);
+
+        w->dropped += n;
+        mst_bpe_spend(budget, MST_BPE_DROP_COST);
+    }
+
+    mst_bpe_long_fini(w);
+
+    return MST_OK;
 }
 
 

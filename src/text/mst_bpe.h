@@ -64,6 +64,7 @@ typedef struct {
     uint64_t             *heap;    /* [2 * size]: rank << 32 | symbol; stale
                                       where the symbol has another rank */
     size_t                n_heap;
+    size_t                dropped; /* bytes of both that are given back */
 } mst_bpe_long_t;
 
 
@@ -83,12 +84,15 @@ size_t mst_bpe_short(const mst_bpe_t *b, const char *data, size_t len,
  * A piece of any length, in slices.  w begins as zeroes, and its memory is
  * kept for the next piece.  _start: MST_OK or MST_ERROR (memory).
  * _run: MST_OK when the merging is done, MST_AGAIN when the budget is used
- * up; takes what it used from *budget.  Then _take until it returns 0.
+ * up; takes what it used from *budget.  Then _take until it returns 0, then
+ * _drop, which keeps no large memory and has a budget, too: a system takes
+ * its time to get pages back.
  */
 int mst_bpe_long_start(mst_bpe_long_t *w, const mst_bpe_t *b,
     const char *data, size_t len);
 int mst_bpe_long_run(mst_bpe_long_t *w, size_t *budget);
 size_t mst_bpe_long_take(mst_bpe_long_t *w, uint32_t *ids, size_t max);
+int mst_bpe_long_drop(mst_bpe_long_t *w, size_t *budget);
 void mst_bpe_long_fini(mst_bpe_long_t *w);     /* may be called twice */
 
 

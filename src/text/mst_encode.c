@@ -160,6 +160,10 @@ mst_encode_long(mst_encode_t *e, size_t *budget)
         n = mst_bpe_long_take(&e->piece, e->ids + e->n, max);
 
         if (n == 0) {
+            if (mst_bpe_long_drop(&e->piece, budget) != MST_OK) {
+                return MST_AGAIN;
+            }
+
             e->in_long = 0;
             return MST_OK;
         }

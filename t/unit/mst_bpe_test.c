@@ -281,6 +281,67 @@ test_random(void **state)
 }
 
 
+/* large memory is given back in slices, and the next piece gets new one */
+
+static void
+test_drop(void **state)
+{
+    char           *text;
+    size_t          n, m, left, calls, len;
+    made_t          made;
+    uint32_t       *ids, *again;
+    mst_err_t       err;
+    mst_bpe_long_t  w;
+
+    (void) state;
+
+    len = 300000;
+    text = malloc(len);
+    ids = malloc(len * sizeof(uint32_t));
+    again = malloc(len * sizeof(uint32_t));
+    memset(text, 'a', len);
+
+    srand(1);
+    random_vocab(1, 3);
+    assert_int_equal(make(&made, &err), MST_OK);
+    memset(&w, 0, sizeof(w));
+
+    n = encode_long(&w, &made.bpe, text, len, 100000, ids);
+
+    calls = 0;
+
+    do {
+        left = 1;
+        calls++;
+    } while (mst_bpe_long_drop(&w, &left) == MST_AGAIN);
+
+    assert_int_equal(calls, len * 16 / (1 << 20) + 1);
+    assert_null(w.symbols);
+    assert_null(w.heap);
+
+    left = 0;
+    assert_int_equal(mst_bpe_long_drop(&w, &left), MST_OK);
+
+    m = encode_long(&w, &made.bpe, text, len, 100000, again);
+    assert_int_equal(m, n);
+    assert_memory_equal(ids, again, n * sizeof(uint32_t));
+    mst_bpe_long_fini(&w);
+
+    /* a small one is kept for the next piece */
+
+    (void) encode_long(&w, &made.bpe, text, 60000, 100000, again);
+    left = 0;
+    assert_int_equal(mst_bpe_long_drop(&w, &left), MST_OK);
+    assert_non_null(w.symbols);
+    mst_bpe_long_fini(&w);
+
+    unmake(&made);
+    free(text);
+    free(ids);
+    free(again);
+}
+
+
 /* an unreachable token must not be taken whole: "abc" merges to "ab", "c" */
 
 static void
@@ -467,6 +528,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_random),
+        cmocka_unit_test(test_drop),
         cmocka_unit_test(test_unreachable),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_no_merges),

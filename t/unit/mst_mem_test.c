@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 #include <setjmp.h>
 #include <cmocka.h>
 #include <string.h>
@@ -118,6 +119,44 @@ test_fail(void **state)
 }
 
 
+/* whole pages of it lose what they held, and nothing beside them does */
+
+static void
+test_discard(void **state)
+{
+    size_t          i, page;
+    unsigned char  *p, *from;
+
+    (void) state;
+
+    page = (size_t) sysconf(_SC_PAGESIZE);
+    p = mst_alloc(6 * page);
+    assert_non_null(p);
+    memset(p, 7, 6 * page);
+
+    from = p + page - (uintptr_t) p % page;    /* a page's first byte */
+
+    mst_mem_discard(from + 1, 2 * page);       /* one whole page */
+
+    assert_int_equal(from[page - 1], 7);
+    assert_int_equal(from[2 * page], 7);
+
+    for (i = page; i < 2 * page; i++) {
+        assert_int_equal(from[i], 0);
+    }
+
+    from[page] = 8;                            /* ours, as before */
+    assert_int_equal(from[page], 8);
+
+    mst_mem_discard(from + 3 * page, page - 1);
+    assert_int_equal(from[3 * page], 7);
+    mst_mem_discard(from + 3 * page, 0);
+    assert_int_equal(from[3 * page], 7);
+
+    mst_free(p);
+}
+
+
 int
 main(void)
 {
@@ -125,7 +164,8 @@ main(void)
         cmocka_unit_test(test_alloc),
         cmocka_unit_test(test_align),
         cmocka_unit_test(test_overflow),
-        cmocka_unit_test(test_fail)
+        cmocka_unit_test(test_fail),
+        cmocka_unit_test(test_discard)
     };
 
     return cmocka_run_group_tests_name("mst_mem", tests, NULL, NULL);
