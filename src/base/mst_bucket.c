@@ -22,6 +22,7 @@ typedef unsigned __int128  mst_bucket_wide_t;
 
 static void mst_bucket_event(mst_bucket_t *b);
 static void mst_bucket_debit(mst_bucket_t *b, uint64_t tokens);
+static void mst_bucket_back(mst_bucket_t *b, mst_hold_t *h, uint64_t units);
 static uint64_t mst_bucket_time(const mst_rate_t *rate, uint64_t units);
 
 
@@ -101,7 +102,6 @@ mst_bucket_init(mst_bucket_t *b, uint64_t now)
 {
     b->lacks = 0;
     b->at_ns = now;
-    b->given = 0;
     mst_list_init(&b->holds);
 }
 
@@ -136,28 +136,16 @@ mst_bucket_refill(mst_bucket_t *b, const mst_rate_t *rate, uint64_t now)
 }
 
 
-/* holds see how little is lacking, just before that grows or at their end */
+/* the last hold sees how little is lacking, just before that grows */
 
 static void
 mst_bucket_event(mst_bucket_t *b)
 {
-    uint64_t     level;
-    mst_list_t  *l;
     mst_hold_t  *h;
 
-    level = b->lacks + b->given;
-
-    /* a later hold has seen less: once one has seen as little, all before
-       it have */
-
-    for (l = b->holds.prev; l != &b->holds; l = l->prev) {
-        h = mst_list_data(l, mst_hold_t, link);
-
-        if (h->mark <= level) {
-            break;
-        }
-
-        h->mark = level;
+    if (!mst_list_empty(&b->holds)) {
+        h = mst_list_data(b->holds.prev, mst_hold_t, link);
+        h->mark = h->mark < b->lacks ? h->mark : b->lacks;
     }
 }
 
@@ -203,7 +191,7 @@ mst_bucket_take(mst_bucket_t *b, const mst_rate_t *rate, mst_hold_t *h,
     mst_bucket_debit(b, tokens);
 
     h->tokens = tokens;
-    h->mark = b->lacks + b->given;
+    h->mark = b->lacks;
     mst_list_insert_tail(&b->holds, &h->link);
 
     return MST_OK;
@@ -235,27 +223,45 @@ void
 mst_bucket_settle(mst_bucket_t *b, const mst_rate_t *rate, mst_hold_t *h,
     uint64_t tokens, uint64_t now)
 {
-    uint64_t  back, most;
+    mst_hold_t  *before;
 
     mst_bucket_refill(b, rate, now);
     mst_bucket_event(b);
-    mst_list_remove(&h->link);
 
     if (tokens > h->tokens) {
         mst_bucket_debit(b, tokens - h->tokens);
 
     } else if (tokens < h->tokens) {
-        back = (h->tokens - tokens) * MST_BUCKET_UNIT;
-        most = h->mark > b->given ? h->mark - b->given : 0;
-        back = back < most ? back : most;
-
-        b->lacks -= back;
-        b->given += back;
+        mst_bucket_back(b, h, (h->tokens - tokens) * MST_BUCKET_UNIT);
     }
 
-    if (mst_list_empty(&b->holds)) {
-        b->given = 0;
+    if (h->link.prev != &b->holds) {
+        before = mst_list_data(h->link.prev, mst_hold_t, link);
+        before->mark = before->mark < h->mark ? before->mark : h->mark;
     }
+
+    mst_list_remove(&h->link);
+}
+
+
+/*
+ * As if so much less had been taken by h: at each time since then so much
+ * less is lacking, or all that was the least until that time.
+ */
+
+static void
+mst_bucket_back(mst_bucket_t *b, mst_hold_t *h, uint64_t units)
+{
+    mst_list_t  *l;
+
+    for (l = &h->link; l != &b->holds; l = l->next) {
+        h = mst_list_data(l, mst_hold_t, link);
+
+        units = units < h->mark ? units : h->mark;
+        h->mark -= units;
+    }
+
+    b->lacks -= units;
 }
 
 
@@ -267,6 +273,17 @@ mst_bucket_left(const mst_bucket_t *b, const mst_rate_t *rate)
     full = rate->burst * MST_BUCKET_UNIT;
 
     return b->lacks < full ? (full - b->lacks) / MST_BUCKET_UNIT : 0;
+}
+
+
+uint64_t
+mst_bucket_debt(const mst_bucket_t *b, const mst_rate_t *rate)
+{
+    uint64_t  full;
+
+    full = rate->burst * MST_BUCKET_UNIT;
+
+    return b->lacks > full ? (b->lacks - full) / MST_BUCKET_UNIT : 0;
 }
 
 

@@ -7,11 +7,12 @@
  * The bucket stores what it lacks to be full, so that a bucket that lacks
  * nothing need not be stored, and a burst that changes counts at once.
  *
- * What a hold gets back is exact: the bucket is never fuller afterwards than
- * if the real number had been taken at the start.  A bucket that had filled
- * up meanwhile lost the refill that the hold's unused part made room for, so
- * at most the least that was lacking since the debit comes back.  Where holds
- * overlap, it is that or less.
+ * What a hold gets back is exact: the bucket is as full afterwards as if the
+ * real number had been taken at the start.  A bucket that was full for a time
+ * meanwhile has lost nothing that could come back: at most the least that was
+ * lacking since the debit does.  So holds remember how little was lacking
+ * between their debit and the next one, and a settled hold corrects what all
+ * later ones remember: its cost is the number of those.
  *
  * Plain data: it may lie in shared memory that all users have mapped at the
  * same address, under one lock.  Time is monotonic, in nanoseconds; a clock
@@ -42,7 +43,6 @@ typedef struct {
     uint64_t    lacks;         /* millionths of a token to be full; above the
                                   burst: a debt */
     uint64_t    at_ns;         /* "lacks" is of this time */
-    uint64_t    given;         /* millionths that settled holds got back */
     mst_list_t  holds;         /* mst_hold_t, by the time of their debit */
 } mst_bucket_t;
 
@@ -50,7 +50,9 @@ typedef struct {
 typedef struct {
     mst_list_t  link;
     uint64_t    tokens;        /* taken so far */
-    uint64_t    mark;          /* least of lacks + given since the debit */
+    uint64_t    mark;          /* a bucket's: least that it lacked until the
+                                  next hold's debit, or now; a budget's: start
+                                  of its window */
 } mst_hold_t;
 
 
@@ -80,9 +82,10 @@ void mst_bucket_settle(mst_bucket_t *b, const mst_rate_t *rate, mst_hold_t *h,
 
 void mst_bucket_refill(mst_bucket_t *b, const mst_rate_t *rate, uint64_t now);
 
-/* whole tokens that may be taken now; the time until it is full, UINT64_MAX:
-   never */
+/* whole tokens that may be taken now, or that are lacking for the next one;
+   the time until it is full, UINT64_MAX: never */
 uint64_t mst_bucket_left(const mst_bucket_t *b, const mst_rate_t *rate);
+uint64_t mst_bucket_debt(const mst_bucket_t *b, const mst_rate_t *rate);
 uint64_t mst_bucket_reset_ns(const mst_bucket_t *b, const mst_rate_t *rate);
 
 /* "6m0s", "1s", "20ms", as the headers of OpenAI have it; rounded up */

@@ -19,8 +19,8 @@ static void mst_budget_add(mst_budget_t *b, uint64_t tokens);
 
 
 int
-mst_budget_window(const char *s, size_t len, int calendar, mst_window_t *w,
-    mst_err_t *err)
+mst_budget_window(const char *s, size_t len, int calendar,
+    mst_budget_window_t *w, mst_err_t *err)
 {
     size_t       i;
     int64_t      n, unit;
@@ -66,7 +66,8 @@ mst_budget_window(const char *s, size_t len, int calendar, mst_window_t *w,
 
 
 void
-mst_budget_span(const mst_window_t *w, int64_t now, mst_span_t *span)
+mst_budget_span(const mst_budget_window_t *w, int64_t now,
+    mst_budget_span_t *span)
 {
     time_t     t;
     int64_t    next;
@@ -128,7 +129,8 @@ mst_budget_init(mst_budget_t *b)
 
 
 void
-mst_budget_roll(mst_budget_t *b, const mst_span_t *span, int64_t now)
+mst_budget_roll(mst_budget_t *b, const mst_budget_span_t *span,
+    int64_t now)
 {
     int64_t      length;
     mst_list_t  *l;
@@ -233,7 +235,7 @@ mst_budget_add(mst_budget_t *b, uint64_t tokens)
 
 
 void
-mst_budget_merge(mst_budget_t *b, const mst_span_t *span, uint64_t used)
+mst_budget_merge(mst_budget_t *b, const mst_budget_span_t *span, uint64_t used)
 {
     uint64_t  less;
 

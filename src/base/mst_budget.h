@@ -24,20 +24,21 @@
 typedef struct {
     int64_t     seconds;       /* 0: a month */
     int         calendar;
-} mst_window_t;
+} mst_budget_window_t;
 
 
 typedef struct {
     int64_t     start;         /* inclusive */
     int64_t     end;           /* exclusive */
-} mst_span_t;
+} mst_budget_span_t;
 
 
 typedef struct {
-    mst_span_t  span;          /* end 0: no window yet */
-    uint64_t    used;          /* tokens, holds included */
-    uint64_t    saved;         /* of them: in the state file, or from it */
-    mst_list_t  holds;         /* mst_hold_t */
+    mst_budget_span_t  span;       /* end 0: no window yet */
+    uint64_t           used;       /* tokens, holds included */
+    uint64_t           saved;      /* of them: in the state file, or from
+                                      it */
+    mst_list_t         holds;      /* mst_hold_t */
 } mst_budget_t;
 
 
@@ -46,15 +47,17 @@ typedef struct {
  * if they divide a day.  MST_ERROR with a sentence.
  */
 int mst_budget_window(const char *s, size_t len, int calendar,
-    mst_window_t *w, mst_err_t *err);
+    mst_budget_window_t *w, mst_err_t *err);
 
 /* the window that is, or would begin, now */
-void mst_budget_span(const mst_window_t *w, int64_t now, mst_span_t *span);
+void mst_budget_span(const mst_budget_window_t *w, int64_t now,
+    mst_budget_span_t *span);
 
 void mst_budget_init(mst_budget_t *b);
 
 /* brings the budget to now, whose window "span" is */
-void mst_budget_roll(mst_budget_t *b, const mst_span_t *span, int64_t now);
+void mst_budget_roll(mst_budget_t *b, const mst_budget_span_t *span,
+    int64_t now);
 
 /* MST_OK, MST_BUSY: until the window's end, MST_DECLINED: more than all of
    it; the budget is rolled before these */
@@ -69,7 +72,7 @@ uint64_t mst_budget_left(const mst_budget_t *b, uint64_t limit);
  * A state file that somebody else wrote says "used" of the window "span":
  * what it changed since we saved is added, or taken away.
  */
-void mst_budget_merge(mst_budget_t *b, const mst_span_t *span,
+void mst_budget_merge(mst_budget_t *b, const mst_budget_span_t *span,
     uint64_t used);
 
 

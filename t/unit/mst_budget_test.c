@@ -40,11 +40,11 @@ zone(const char *name)
 }
 
 
-static mst_window_t
+static mst_budget_window_t
 window(const char *text, int calendar)
 {
     mst_err_t     err = { "" };
-    mst_window_t  w;
+    mst_budget_window_t  w;
 
     assert_int_equal(mst_budget_window(text, strlen(text), calendar, &w, &err),
                      MST_OK);
@@ -59,7 +59,7 @@ test_window(void **state)
 {
     size_t        i;
     mst_err_t     err;
-    mst_window_t  w;
+    mst_budget_window_t  w;
 
     static const struct {
         const char  *text;
@@ -98,8 +98,8 @@ static void
 test_calendar(void **state)
 {
     size_t        i;
-    mst_span_t    span;
-    mst_window_t  w;
+    mst_budget_span_t    span;
+    mst_budget_window_t  w;
 
     static const struct {
         const char  *zone;
@@ -168,8 +168,8 @@ test_no_gap(void **state)
 {
     size_t        i;
     int64_t       now, until;
-    mst_span_t    span, next;
-    mst_window_t  w;
+    mst_budget_span_t    span, next;
+    mst_budget_window_t  w;
 
     static const char *const  windows[] = { "1h", "8h", "1d", "month" };
 
@@ -204,7 +204,7 @@ static void
 test_take(void **state)
 {
     mst_hold_t    a, b;
-    mst_span_t    first, second;
+    mst_budget_span_t    first, second;
     mst_budget_t  budget;
 
     (void) state;
@@ -259,7 +259,7 @@ static void
 test_clock(void **state)
 {
     mst_hold_t    a;
-    mst_span_t    day, before, year;
+    mst_budget_span_t    day, before, year;
     mst_budget_t  budget;
 
     (void) state;
@@ -305,7 +305,7 @@ static void
 test_merge(void **state)
 {
     mst_hold_t    h;
-    mst_span_t    first, second;
+    mst_budget_span_t    first, second;
     mst_budget_t  a, b;
 
     (void) state;
