@@ -305,6 +305,120 @@ for my $t (
     fails("$null server { location / { $t->[0] } }", $t->[1]);
 }
 
+# limits and quotas
+
+my $z = 'mistral_limit_zone $arg_k zone=z:1m rate=10t/s;';
+my $q = 'mistral_quota_zone $arg_k zone=q:1m quota=5k window=1d;';
+
+for my $ok ('mistral_limit_zone $arg_k zone=z:32k rate=500t/s;',
+            'mistral_limit_zone $arg_k zone=z:10m rate=20kt/m burst=1m;',
+            'mistral_limit_zone $arg_k rate=1mt/h zone=z:1m;',
+            'mistral_limit_zone $arg_k$arg_l zone=z:1m rate=$arg_r;',
+            'mistral_limit_zone $arg_k zone=z:1m rate=${arg_r}t/m burst=$arg_b;',
+            'map $arg_t $tpm { gold 200k; internal ""; default 20k; }
+             map $arg_t $rate { internal ""; default "${tpm}t/m"; }
+             mistral_limit_zone $arg_k zone=z:1m rate=$rate burst=30k;',
+            'mistral_quota_zone $arg_k zone=q:1m quota=$arg_q window=1s;',
+            'mistral_quota_zone $arg_k zone=q:1m quota=1 window=month;',
+            'mistral_quota_zone $arg_k zone=q:1m quota=5k window=1h
+                                align=calendar state=logs/state;',
+            'mistral_quota_zone $arg_k zone=q:1m quota=5k window=30d;',
+            "$z $q mistral_limit zone=z; mistral_quota zone=q;",
+            'mistral_limit zone=z; ' . $z,
+            "$z mistral_limit zone=z count=uncached reserve=max_tokens;",
+            "$z mistral_limit zone=z count=completion reserve=prompt;",
+            "$z mistral_limit zone=z reserve=20k overrun=finish;",
+            "$z mistral_limit zone=z reserve=0 overrun=pace;",
+            "$z mistral_limit zone=z reserve=prompt overrun=stop;",
+            "$q mistral_quota zone=q reserve=5 overrun=stop;",
+            'mistral_limit_zone $arg_k zone=z:1m rate=1t/s;
+             mistral_limit_zone $arg_k zone=y:1m rate=1t/s;
+             mistral_limit zone=z; mistral_limit zone=y;',
+            'mistral_limit_status 503; mistral_limit_dry_run on;')
+{
+    passes("$null $ok $d { mistral_pass n; } }", $ok);
+}
+
+for my $t (
+    [ 'mistral_limit_zone $arg_k zone=z:1m;', 'invalid number of arguments' ],
+    [ 'mistral_limit_zone $arg_k zone=z:1m burst=5;',
+      '"mistral_limit_zone" directive has no "rate" parameter' ],
+    [ 'mistral_limit_zone $arg_k zone=z:1m burst=5 burst=6;',
+      'duplicate parameter "burst=6"' ],
+    [ 'mistral_limit_zone $arg_k zone=z:1m rate=1t/s x=1;',
+      'invalid parameter "x=1"' ],
+    [ 'mistral_limit_zone $arg_k rate=1t/s burst=5;',
+      'invalid value "zone=", it must be NAME:SIZE' ],
+    [ 'mistral_limit_zone $arg_k zone=z rate=1t/s;',
+      'invalid value "zone=z", it must be NAME:SIZE' ],
+    [ 'mistral_limit_zone $arg_k zone=:1m rate=1t/s;', 'invalid value "zone=:1m"' ],
+    [ 'mistral_limit_zone $arg_k zone=z:x rate=1t/s;', 'the size is none' ],
+    [ 'mistral_limit_zone $arg_k zone=z:31k rate=1t/s;',
+      'the zone is too small' ],
+    [ 'mistral_limit_zone $arg_k zone=z:1m rate=1r/s;',
+      'invalid value "rate=1r/s", it must be like "500t/s"' ],
+    [ 'mistral_limit_zone $arg_k zone=z:1m rate=0t/s;', '"rate=0t/s"' ],
+    [ 'mistral_limit_zone $arg_k zone=z:1m rate=-1t/s;', '"rate=-1t/s"' ],
+    [ 'mistral_limit_zone $arg_k zone=z:1m rate=5;', '"rate=5"' ],
+    [ 'mistral_limit_zone $arg_k zone=z:1m rate=1t/s burst=0;',
+      'invalid value "burst=0", it must be a number of tokens' ],
+    [ 'mistral_limit_zone $arg_k zone=z:1m rate=1t/s burst=1g;', '"burst=1g"' ],
+    [ 'mistral_limit_zone $nothing zone=z:1m rate=1t/s;',
+      'unknown "nothing" variable' ],
+    [ "$z $z", 'zone "z" is already bound to a key' ],
+    [ "$z mistral_quota_zone \$arg_k zone=z:1m quota=1 window=1h;",
+      'zone "z" is already bound to a key' ],
+    [ 'limit_req_zone $arg_k zone=z:1m rate=1r/s; ' . $z,
+      'is already declared for a different use' ],
+
+    [ 'mistral_quota_zone $arg_k;', 'invalid number of arguments' ],
+    [ 'mistral_quota_zone $arg_k zone=q:1m window=1h;',
+      '"mistral_quota_zone" directive has no "quota" parameter' ],
+    [ 'mistral_quota_zone $arg_k zone=q:1m quota=1;',
+      '"mistral_quota_zone" directive has no "window" parameter' ],
+    [ 'mistral_quota_zone $arg_k zone=q:1m quota=0 window=1h;', '"quota=0"' ],
+    [ 'mistral_quota_zone $arg_k zone=q:1m quota=x window=1h;', '"quota=x"' ],
+    [ 'mistral_quota_zone $arg_k zone=q:1m quota=1 window=1y;',
+      'invalid value "window=1y", it must be "month" or a time' ],
+    [ 'mistral_quota_zone $arg_k zone=q:1m quota=1 window=367d;', '"window=367d"' ],
+    [ 'mistral_quota_zone $arg_k zone=q:1m quota=1 window=30d align=calendar;',
+      'invalid value "window=30d", no calendar has it' ],
+    [ 'mistral_quota_zone $arg_k zone=q:1m quota=1 window=1h align=x;',
+      'invalid value "align=x", it must be "calendar"' ],
+    [ 'mistral_quota_zone $arg_k zone=q:1m quota=1 window=1h state=;',
+      'invalid value "state=", it must be the name of a file' ],
+    [ 'mistral_quota_zone $arg_k zone=q:1m quota=1 window=1h state=logs/;',
+      'it must be the name of a file' ],
+    [ 'mistral_quota_zone $arg_k zone=q:1m quota=1 window=1h state=plain/x;',
+      "\"$prefix/plain\" of mistral_quota_zone \"q\" is no directory" ],
+    [ 'mistral_quota_zone $arg_k zone=q:1m quota=1 window=1h
+       state=no/where/x;', "cannot create directory \"$prefix/no/where\"" ],
+
+    [ 'mistral_limit;', 'invalid number of arguments' ],
+    [ 'mistral_limit count=total;', '"mistral_limit" must have a "zone"' ],
+    [ 'mistral_limit zone=;', '"mistral_limit" must have a "zone"' ],
+    [ 'mistral_limit zone=x;', 'unknown mistral_limit_zone "x" in ' ],
+    [ "$q mistral_limit zone=q;", 'unknown mistral_limit_zone "q" in ' ],
+    [ "$z mistral_quota zone=z;", 'unknown mistral_quota_zone "z" in ' ],
+    [ "$z mistral_limit zone=z; mistral_limit zone=z;",
+      '"mistral_limit" with "zone=z" is duplicate' ],
+    [ "$z mistral_limit zone=z count=x;", 'invalid value "count=x"' ],
+    [ "$z mistral_limit zone=z reserve=x;", 'invalid value "reserve=x"' ],
+    [ "$z mistral_limit zone=z reserve=10000m;", '"reserve=10000m"' ],
+    [ "$z mistral_limit zone=z reserve=0 overrun=x;",
+      'invalid value "overrun=x"' ],
+    [ "$z mistral_limit zone=z overrun=stop;",
+      'invalid value "overrun=stop", an answer overruns' ],
+    [ "$z mistral_limit zone=z count=prompt reserve=5;",
+      'invalid value "count=prompt", of a prompt nothing is reserved' ],
+    [ "$q mistral_quota zone=q reserve=0 overrun=pace;",
+      'invalid value "overrun=pace", a quota has no rate' ],
+    [ 'mistral_limit_status 200;', 'value must be between 400 and 599' ],
+    [ 'mistral_limit_dry_run x;', 'it must be "on" or "off"' ])
+{
+    fails("$null $t->[0] $d { mistral_pass n; } }", $t->[1]);
+}
+
 # the program
 
 for my $t (

@@ -20,6 +20,7 @@
  *   output.c    what is sent, gathered and bounded
  *   response.c  records of a call, choice.c to SSE or JSON
  *   error.c     refusals in the OpenAI form
+ *   limit.h     token limits and quotas: limit*.c, bucket.c, quota*.c
  *   special.c   nginx's own refusals in it
  *   status.c    mistral_health, mistral_status, /models
  *   metrics.c   the gateway's counters; prometheus.c shows them

@@ -5,7 +5,7 @@
  * here.  Workers only.
  */
 
-#include "gateway/ngx_http_mistral_request.h"
+#include "gateway/ngx_http_mistral_policy.h"
 
 #include "base/mst_time.h"
 
@@ -36,7 +36,7 @@ int
 ngx_http_mistral_tokens(ngx_http_mistral_choice_t *choice,
     const mst_rec_tokens_t *rec)
 {
-    uint32_t                 max, all;
+    uint32_t                 max, all, n, paid;
     const unsigned char     *p;
     const mst_rec_top_t     *top;
     const mst_rec_token_t   *token;
@@ -68,6 +68,15 @@ ngx_http_mistral_tokens(ngx_http_mistral_choice_t *choice,
     max = ngx_http_mistral_echoes(choice);
     p = (const unsigned char *) (rec + 1);
 
+    /* what comes after an end counts for nobody */
+
+    n = rec->n - ngx_min(max - choice->echoed, rec->n);
+    paid = choice->tokens;
+
+    if (n && !choice->stopped && !choice->cut) {
+        paid += ngx_http_mistral_policy_tokens(choice, n);
+    }
+
     while ((token = mst_record_next_token(rec, &p, &top)) != NULL) {
 
         if (choice->echoed < max) {
@@ -85,11 +94,18 @@ ngx_http_mistral_tokens(ngx_http_mistral_choice_t *choice,
 
         choice->tokens++;
 
-        /* what came after a stop string counts, and is nobody's text */
+        if (choice->stopped || choice->cut) {
+            continue;
+        }
 
-        if (!choice->stopped
-            && ngx_http_mistral_token(choice, token, top) != MST_OK)
-        {
+        if (choice->tokens > paid) {
+            choice->cut = 1;
+            choice->kept = paid;
+            ngx_http_mistral_link_cancel(&choice->call);
+            continue;
+        }
+
+        if (ngx_http_mistral_token(choice, token, top) != MST_OK) {
             return MST_ERROR;
         }
     }
@@ -505,7 +521,8 @@ ngx_http_mistral_count(const char *text, size_t len)
 }
 
 
-/* what the engine sampled between a stop string and the CANCEL is chance */
+/* what the engine sampled between a stop string, or a limit's end, and the
+   CANCEL is chance */
 
 void
 ngx_http_mistral_take_usage(ngx_http_mistral_choice_t *choice,
@@ -513,7 +530,7 @@ ngx_http_mistral_take_usage(ngx_http_mistral_choice_t *choice,
 {
     choice->usage = rec->usage;
 
-    if (choice->stopped) {
+    if (choice->stopped || choice->cut) {
         choice->ctx->beyond += rec->usage.completion
                                - ngx_min(rec->usage.completion, choice->kept);
         choice->usage.completion = choice->kept;
@@ -541,7 +558,8 @@ ngx_http_mistral_usage(ngx_http_mistral_ctx_t *ctx, mst_usage_t *u)
         choice = &ctx->choices[i];
 
         u->completion += choice->done ? choice->usage.completion
-                                      : choice->tokens;
+                         : choice->stopped || choice->cut ? choice->kept
+                                                          : choice->tokens;
         u->preemptions += choice->usage.preemptions;
         u->queue_ns = ngx_max(u->queue_ns, choice->usage.queue_ns);
         u->prefill_ns = ngx_max(u->prefill_ns, choice->usage.prefill_ns);

@@ -50,7 +50,8 @@ ngx_http_mistral_refuse(ngx_http_request_t *r, const mst_api_error_t *error,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if ((shed || e->status == NGX_HTTP_SERVICE_UNAVAILABLE)
+    if ((shed || (e->status == NGX_HTTP_SERVICE_UNAVAILABLE
+                  && !(ctx && ctx->limited)))
         && (page == NULL || page->overwrite == -1)
         && ngx_http_mistral_shed_headers(r, ctx, shed) != NGX_OK)
     {

@@ -14,6 +14,7 @@ static const ngx_http_mistral_policy_t  *ngx_http_mistral_policies[] = {
     &ngx_http_mistral_canary_policy,
     &ngx_http_mistral_task_policy,
     &ngx_http_mistral_tenant_policy,
+    &ngx_http_mistral_limit_policy,
     &ngx_http_mistral_pressure_policy,
     &ngx_http_mistral_stream_policy,
 
@@ -162,6 +163,25 @@ ngx_http_mistral_policy_tick(ngx_http_mistral_ctx_t *ctx)
     }
 
     return NGX_OK;
+}
+
+
+uint32_t
+ngx_http_mistral_policy_tokens(ngx_http_mistral_choice_t *choice, uint32_t n)
+{
+    uint32_t                           paid, m;
+    const ngx_http_mistral_policy_t  **p;
+
+    paid = n;
+
+    for (p = ngx_http_mistral_policies; *p; p++) {
+        if ((*p)->tokens) {
+            m = (*p)->tokens(choice, n);
+            paid = ngx_min(paid, m);
+        }
+    }
+
+    return paid;
 }
 
 

@@ -52,6 +52,9 @@ typedef struct {
      */
     ngx_msec_t (*due)(ngx_http_mistral_ctx_t *ctx);
     ngx_int_t  (*tick)(ngx_http_mistral_ctx_t *ctx);
+    /* n more tokens of an answer have come: how many of them it may have; with
+       fewer it ends there, as at its max_tokens */
+    uint32_t   (*tokens)(ngx_http_mistral_choice_t *choice, uint32_t n);
 
     /* once a turn in which records came, before anything of it is sent */
     ngx_int_t  (*progress)(ngx_http_mistral_ctx_t *ctx);
@@ -88,6 +91,7 @@ extern const ngx_http_mistral_policy_t  ngx_http_mistral_breaker_policy;
 extern const ngx_http_mistral_policy_t  ngx_http_mistral_fallback_policy;
 extern const ngx_http_mistral_policy_t  ngx_http_mistral_task_policy;
 extern const ngx_http_mistral_policy_t  ngx_http_mistral_cancel_policy;
+extern const ngx_http_mistral_policy_t  ngx_http_mistral_limit_policy;
 extern const ngx_http_mistral_policy_t  ngx_http_mistral_tenant_policy;
 
 
@@ -102,6 +106,8 @@ void ngx_http_mistral_policy_submit(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_choice_t *choice, mst_rec_submit_t *s);
 ngx_msec_t ngx_http_mistral_policy_due(ngx_http_mistral_ctx_t *ctx);
 ngx_int_t ngx_http_mistral_policy_tick(ngx_http_mistral_ctx_t *ctx);
+uint32_t ngx_http_mistral_policy_tokens(ngx_http_mistral_choice_t *choice,
+    uint32_t n);
 ngx_int_t ngx_http_mistral_policy_progress(ngx_http_mistral_ctx_t *ctx);
 ngx_int_t ngx_http_mistral_policy_headers(ngx_http_mistral_ctx_t *ctx);
 ngx_int_t ngx_http_mistral_policy_refused(ngx_http_mistral_ctx_t *ctx);

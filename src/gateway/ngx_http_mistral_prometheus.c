@@ -8,6 +8,7 @@
  * file: nothing that a client sent can make a series.  Workers only.
  */
 
+#include "gateway/ngx_http_mistral_limit.h"
 #include "gateway/ngx_http_mistral_metrics.h"
 #include "gateway/ngx_http_mistral_route.h"
 #include "gateway/ngx_http_mistral_series.h"
@@ -278,6 +279,8 @@ ngx_http_mistral_prometheus_handler(ngx_http_request_t *r)
         ngx_http_mistral_families(ngx_http_mistral_vllm_names, "vllm:",
                                   &samples, &out);
     }
+
+    ngx_http_mistral_limit_show(r, &out);
 
     ngx_str_set(&type, "no-store");
 

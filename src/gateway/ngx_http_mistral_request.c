@@ -642,6 +642,7 @@ ngx_http_mistral_forget_error(ngx_http_mistral_ctx_t *ctx)
     ngx_memzero(&ctx->error, sizeof(mst_api_error_t));
     ctx->shed = NULL;
     ctx->retry_after = 0;
+    ctx->limited = 0;
     ctx->fault = 0;
 }
 

@@ -65,9 +65,11 @@ struct ngx_http_mistral_choice_s {
     const char                  *reason;       /* finish_reason */
 
     uint32_t                     kept;         /* of the tokens, up to the
-                                                  stop string's end */
+                                                  stop string's end, or to
+                                                  where it was cut */
     unsigned                     started:1;    /* had its first record */
     unsigned                     stopped:1;    /* a stop string matched */
+    unsigned                     cut:1;        /* a policy ended it */
     unsigned                     done:1;
 };
 
@@ -159,6 +161,8 @@ struct ngx_http_mistral_ctx_s {
                                                   their DONE is awaited */
     unsigned                     left:1;       /* its client did meanwhile */
     unsigned                     closed:1;
+    unsigned                     limited:1;    /* error is a limit's, with its
+                                                  own Retry-After or none */
     unsigned                     counted:1;    /* came to the policies' step */
     unsigned                     settled:1;    /* left it */
 };

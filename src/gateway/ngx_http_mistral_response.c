@@ -189,12 +189,15 @@ ngx_http_mistral_lost(ngx_http_mistral_call_t *call)
         return;
     }
 
-    if (choice->stopped) {
+    if (choice->stopped || choice->cut) {
         choice->usage.prompt = (uint32_t) choice->source->n_ids;
         choice->usage.cached = choice->source->cached;
         choice->usage.completion = choice->kept;
 
-        if (ngx_http_mistral_end_choice(choice, "stop") == MST_OK) {
+        if (ngx_http_mistral_end_choice(choice, choice->cut ? "length"
+                                                            : "stop")
+            == MST_OK)
+        {
             return;
         }
     }
@@ -337,6 +340,10 @@ ngx_http_mistral_done(ngx_http_mistral_choice_t *choice,
     }
 
     ngx_http_mistral_take_usage(choice, rec);
+
+    if (choice->cut) {
+        return ngx_http_mistral_end_choice(choice, "length");
+    }
 
     if (choice->stopped || rec->finish == MST_FINISH_STOP) {
         return ngx_http_mistral_end_choice(choice, "stop");

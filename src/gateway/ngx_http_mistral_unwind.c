@@ -84,6 +84,11 @@ ngx_http_mistral_unwind_record(ngx_http_mistral_call_t *call,
 
     choice = call->data;
 
+    if (rec->type == MST_REC_ADMIT && !choice->source->admitted) {
+        choice->source->cached = ((const mst_rec_admit_t *) rec)->cached;
+        choice->source->admitted = 1;
+    }
+
     if (rec->type == MST_REC_TOKENS) {
         tokens = (const mst_rec_tokens_t *) rec;
 

@@ -1,0 +1,972 @@
+
+/*
+ * A request and its limits: asked before it takes a place in the queue, when
+ * its prompts' tokens are exact; told as its tokens come what they may still
+ * take; settled at its end, before the last byte leaves.
+ *
+ * What counts is what the client is told in "usage": each prompt once however
+ * many answers it has, the tokens of each answer that was computed, copies
+ * not.  Nothing counts of a prompt that the engine never admitted, nor of a
+ * request that failed with 5xx before its first token.  Workers only.
+ */
+
+#include "gateway/ngx_http_mistral_limit.h"
+
+#include <ngx_md5.h>
+
+#include "api/mst_json.h"
+#include "base/mst_time.h"
+
+
+typedef struct {
+    ngx_http_request_t              *request;
+    ngx_array_t                      debits;   /* of _debit_t */
+    ngx_http_mistral_debit_t         refusal;  /* limit NULL: none */
+    ngx_uint_t                       status;
+    unsigned                         asked:1;  /* there is a status */
+    unsigned                         dry_run:1;
+} ngx_http_mistral_limit_ctx_t;
+
+
+/* what an answer has taken so far, by all that may be counted */
+typedef struct {
+    uint64_t                         prompt;
+    uint64_t                         cached;
+    uint64_t                         completion;
+} ngx_http_mistral_limit_used_t;
+
+
+static ngx_int_t ngx_http_mistral_limit_counted(ngx_http_mistral_ctx_t *ctx);
+static ngx_http_mistral_limit_ctx_t *ngx_http_mistral_limit_create_ctx(
+    ngx_http_mistral_ctx_t *ctx);
+static ngx_http_mistral_limit_ctx_t *ngx_http_mistral_limit_get_ctx(
+    ngx_http_request_t *r);
+static void ngx_http_mistral_limit_forget(void *data);
+static ngx_int_t ngx_http_mistral_limit_ask_all(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_limit_ctx_t *lctx, ngx_array_t *limits);
+static ngx_int_t ngx_http_mistral_limit_ask(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_limit_ctx_t *lctx, ngx_http_mistral_limit_t *limit);
+static ngx_int_t ngx_http_mistral_limit_key(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_limit_zone_t *zone, ngx_str_t *key);
+static ngx_int_t ngx_http_mistral_limit_rate(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_limit_zone_t *zone, mst_rate_t *rate);
+static ngx_int_t ngx_http_mistral_limit_misused(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_limit_zone_t *zone, const char *name, ngx_str_t *value);
+static uint64_t ngx_http_mistral_limit_cost(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_limit_t *limit);
+static uint64_t ngx_http_mistral_limit_real(
+    const ngx_http_mistral_limit_t *limit,
+    const ngx_http_mistral_limit_used_t *used);
+static ngx_int_t ngx_http_mistral_limit_refuse(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_limit_ctx_t *lctx, ngx_http_mistral_debit_t *d,
+    uint64_t tokens, ngx_int_t rc);
+static void ngx_http_mistral_limit_error(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_debit_t *d, uint64_t tokens, ngx_int_t rc);
+static uint64_t ngx_http_mistral_limit_seconds(ngx_http_mistral_debit_t *d);
+static void ngx_http_mistral_limit_submit(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_choice_t *choice, mst_rec_submit_t *s);
+static uint32_t ngx_http_mistral_limit_tokens(
+    ngx_http_mistral_choice_t *choice, uint32_t n);
+static ngx_int_t ngx_http_mistral_limit_progress(ngx_http_mistral_ctx_t *ctx);
+static void ngx_http_mistral_limit_pace(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_limit_ctx_t *lctx);
+static uint64_t ngx_http_mistral_limit_share(ngx_http_mistral_debit_t *d,
+    uint32_t answers);
+static void ngx_http_mistral_limit_used(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_limit_used_t *used);
+static void ngx_http_mistral_limit_settle(ngx_http_mistral_ctx_t *ctx);
+static ngx_int_t ngx_http_mistral_limit_headers(ngx_http_mistral_ctx_t *ctx);
+static ngx_http_mistral_debit_t *ngx_http_mistral_limit_tightest(
+    ngx_http_mistral_limit_ctx_t *lctx);
+static ngx_int_t ngx_http_mistral_limit_header(ngx_http_request_t *r,
+    const char *name, const char *fmt, ...);
+static ngx_int_t ngx_http_mistral_limit_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+
+
+const ngx_http_mistral_policy_t  ngx_http_mistral_limit_policy = {
+    .counted = ngx_http_mistral_limit_counted,
+    .submit = ngx_http_mistral_limit_submit,
+    .tokens = ngx_http_mistral_limit_tokens,
+    .progress = ngx_http_mistral_limit_progress,
+    .headers = ngx_http_mistral_limit_headers,
+    .settle = ngx_http_mistral_limit_settle
+};
+
+
+static ngx_str_t  ngx_http_mistral_limit_names[] = {
+    ngx_string("PASSED"),
+    ngx_string("REJECTED"),
+    ngx_string("REJECTED_DRY_RUN")
+};
+
+
+static const char  *ngx_http_mistral_limit_labels[] = {
+    "passed", "rejected", "rejected_dry_run"
+};
+
+
+static ngx_http_variable_t  ngx_http_mistral_limit_vars[] = {
+
+    { ngx_string("mistral_limit_status"), NULL,
+      ngx_http_mistral_limit_variable, 0,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("mistral_limit_remaining"), NULL,
+      ngx_http_mistral_limit_variable, 1,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+      ngx_http_null_variable
+};
+
+
+static ngx_int_t
+ngx_http_mistral_limit_counted(ngx_http_mistral_ctx_t *ctx)
+{
+    ngx_int_t                           rc;
+    ngx_uint_t                          i;
+    ngx_http_mistral_debit_t           *d;
+    ngx_http_mistral_limit_ctx_t       *lctx;
+    ngx_http_mistral_limit_loc_conf_t  *llcf;
+
+    llcf = ctx->loc_conf[ngx_http_mistral_limit_module.ctx_index];
+
+    if (llcf->limits == NULL && llcf->quotas == NULL) {
+        return NGX_OK;
+    }
+
+    lctx = ngx_http_mistral_limit_create_ctx(ctx);
+    if (lctx == NULL) {
+        return NGX_ERROR;
+    }
+
+    lctx->dry_run = llcf->dry_run;
+
+    rc = ngx_http_mistral_limit_ask_all(ctx, lctx, llcf->limits);
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_mistral_limit_ask_all(ctx, lctx, llcf->quotas);
+    }
+
+    d = lctx->debits.elts;
+
+    for (i = 0; i < lctx->debits.nelts; i++) {
+
+        if (rc != NGX_OK) {
+            ngx_http_mistral_debit_settle(&d[i], 0);
+
+        } else if (d[i].hold) {
+            atomic_fetch_add(&d[i].limit->zone->table->counts[
+                                             NGX_HTTP_MISTRAL_LIMIT_PASSED],
+                             1);
+        }
+    }
+
+    return rc;
+}
+
+
+/* a request that another model takes over is counted again */
+
+static ngx_http_mistral_limit_ctx_t *
+ngx_http_mistral_limit_create_ctx(ngx_http_mistral_ctx_t *ctx)
+{
+    ngx_pool_cleanup_t            *cln;
+    ngx_http_mistral_limit_ctx_t  *lctx;
+
+    cln = ngx_pool_cleanup_add(ctx->request->pool,
+                               sizeof(ngx_http_mistral_limit_ctx_t));
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    lctx = cln->data;
+    ngx_memzero(lctx, sizeof(ngx_http_mistral_limit_ctx_t));
+
+    lctx->request = ctx->request;
+    cln->handler = ngx_http_mistral_limit_forget;
+
+    if (ngx_array_init(&lctx->debits, ctx->request->pool, 2,
+                       sizeof(ngx_http_mistral_debit_t))
+        != NGX_OK)
+    {
+        return NULL;
+    }
+
+    ngx_http_set_ctx(ctx->request, lctx, ngx_http_mistral_limit_module);
+
+    return lctx;
+}
+
+
+/* after an internal redirect, too: see ngx_http_mistral_get_ctx() */
+
+static ngx_http_mistral_limit_ctx_t *
+ngx_http_mistral_limit_get_ctx(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t            *cln;
+    ngx_http_mistral_limit_ctx_t  *lctx;
+
+    lctx = ngx_http_get_module_ctx(r, ngx_http_mistral_limit_module);
+
+    if (lctx || !(r->internal || r->filter_finalize)) {
+        return lctx;
+    }
+
+    for (cln = r->pool->cleanup; cln; cln = cln->next) {
+        if (cln->handler == ngx_http_mistral_limit_forget) {
+            lctx = cln->data;
+
+            if (lctx->request == r) {
+                return lctx;
+            }
+        }
+    }
+
+    return NULL;
+}
+
+
+static void
+ngx_http_mistral_limit_forget(void *data)
+{
+    /* its debits were settled when the request was closed */
+}
+
+
+static ngx_int_t
+ngx_http_mistral_limit_ask_all(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_limit_ctx_t *lctx, ngx_array_t *limits)
+{
+    ngx_int_t                  rc;
+    ngx_uint_t                 i;
+    ngx_http_mistral_limit_t  *limit;
+
+    if (limits == NULL) {
+        return NGX_OK;
+    }
+
+    limit = limits->elts;
+
+    for (i = 0; i < limits->nelts; i++) {
+        rc = ngx_http_mistral_limit_ask(ctx, lctx, &limit[i]);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_limit_ask(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_limit_ctx_t *lctx, ngx_http_mistral_limit_t *limit)
+{
+    uint64_t                   tokens;
+    ngx_int_t                  rc;
+    ngx_str_t                  key;
+    mst_rate_t                 rate;
+    ngx_http_mistral_debit_t  *d;
+
+    rc = ngx_http_mistral_limit_key(ctx, limit->zone, &key);
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_mistral_limit_rate(ctx, limit->zone, &rate);
+    }
+
+    if (rc != NGX_OK) {
+        return rc == NGX_DONE ? NGX_OK : rc;
+    }
+
+    d = ngx_array_push(&lctx->debits);
+    if (d == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(d, sizeof(ngx_http_mistral_debit_t));
+    d->limit = limit;
+    d->rate = rate;
+
+    tokens = ngx_http_mistral_limit_cost(ctx, limit);
+    rc = ngx_http_mistral_debit_take(d, &key, tokens);
+
+    if (rc != NGX_OK) {
+        return ngx_http_mistral_limit_refuse(ctx, lctx, d, tokens, rc);
+    }
+
+    if (!lctx->asked) {
+        lctx->asked = 1;
+        lctx->status = NGX_HTTP_MISTRAL_LIMIT_PASSED;
+    }
+
+    return NGX_OK;
+}
+
+
+/* NGX_DONE: without a key nothing is counted, as with limit_req */
+
+static ngx_int_t
+ngx_http_mistral_limit_key(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_limit_zone_t *zone, ngx_str_t *key)
+{
+    u_char     *p;
+    ngx_md5_t   md5;
+
+    if (ngx_http_complex_value(ctx->request, &zone->key, key) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (key->len == 0) {
+        return NGX_DONE;
+    }
+
+    if (key->len <= NGX_HTTP_MISTRAL_LIMIT_KEY) {
+        return NGX_OK;
+    }
+
+    p = ngx_pnalloc(ctx->request->pool, 16);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_md5_init(&md5);
+    ngx_md5_update(&md5, key->data, key->len);
+    ngx_md5_final(p, &md5);
+
+    key->data = p;
+    key->len = 16;
+
+    return NGX_OK;
+}
+
+
+/* NGX_DONE: an empty one is no limit */
+
+static ngx_int_t
+ngx_http_mistral_limit_rate(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_limit_zone_t *zone, mst_rate_t *rate)
+{
+    int         rc;
+    ngx_str_t   value;
+    ngx_uint_t  quota;
+
+    *rate = zone->fixed;
+
+    if (!zone->variable) {
+        return NGX_OK;
+    }
+
+    quota = zone->kind == &ngx_http_mistral_limit_quota;
+
+    if (ngx_http_complex_value(ctx->request, &zone->rate, &value) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (value.len == 0) {
+        return NGX_DONE;
+    }
+
+    rc = quota ? mst_bucket_number((char *) value.data, value.len,
+                                   &rate->burst)
+               : mst_bucket_rate((char *) value.data, value.len, rate);
+
+    if (rc != MST_OK) {
+        return ngx_http_mistral_limit_misused(ctx, zone,
+                                              quota ? "quota" : "rate",
+                                              &value);
+    }
+
+    if (zone->burst.value.data == NULL) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_complex_value(ctx->request, &zone->burst, &value) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    /* an empty one is as none */
+
+    if (value.len
+        && mst_bucket_number((char *) value.data, value.len, &rate->burst)
+           != MST_OK)
+    {
+        return ngx_http_mistral_limit_misused(ctx, zone, "burst", &value);
+    }
+
+    return NGX_OK;
+}
+
+
+/* no limit at all would be the worse mistake */
+
+static ngx_int_t
+ngx_http_mistral_limit_misused(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_limit_zone_t *zone, const char *name, ngx_str_t *value)
+{
+    ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
+                  "mistral: \"%s\" of %s \"%V\" evaluates to \"%V\", which is "
+                  "none", name, zone->kind->zone, &zone->name, value);
+
+    (void) mst_api_error_set(&ctx->error, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                             "internal_error", "",
+                             "The server's limits are not configured "
+                             "properly.");
+    return NGX_DECLINED;
+}
+
+
+static uint64_t
+ngx_http_mistral_limit_cost(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_limit_t *limit)
+{
+    uint32_t                       i;
+    mst_api_error_t                e;
+    ngx_http_mistral_limit_used_t  used;
+
+    ngx_memzero(&used, sizeof(ngx_http_mistral_limit_used_t));
+    used.prompt = ctx->n_ids;
+
+    for (i = 0; i < ctx->n_choices; i++) {
+
+        /* what the context leaves is another number for each prompt */
+
+        (void) mst_request_limits(ctx->body, ctx->choices[i].source->n_ids,
+                                  ngx_http_mistral_context(ctx->model), &e);
+
+        used.completion += ngx_min(ctx->body->params.max_tokens,
+                                   limit->reserve);
+    }
+
+    return ngx_http_mistral_limit_real(limit, &used);
+}
+
+
+static uint64_t
+ngx_http_mistral_limit_real(const ngx_http_mistral_limit_t *limit,
+    const ngx_http_mistral_limit_used_t *used)
+{
+    switch (limit->count) {
+
+    case NGX_HTTP_MISTRAL_LIMIT_PROMPT:
+        return used->prompt;
+
+    case NGX_HTTP_MISTRAL_LIMIT_UNCACHED:
+        return used->prompt - used->cached + used->completion;
+
+    case NGX_HTTP_MISTRAL_LIMIT_COMPLETION:
+        return used->completion;
+
+    default:
+        return used->prompt + used->completion;
+    }
+}
+
+
+static ngx_int_t
+ngx_http_mistral_limit_refuse(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_limit_ctx_t *lctx, ngx_http_mistral_debit_t *d,
+    uint64_t tokens, ngx_int_t rc)
+{
+    ngx_http_mistral_limit_zone_t  *zone;
+
+    zone = d->limit->zone;
+
+    lctx->asked = 1;
+    lctx->status = lctx->dry_run ? NGX_HTTP_MISTRAL_LIMIT_REJECTED_DRY_RUN
+                                 : NGX_HTTP_MISTRAL_LIMIT_REJECTED;
+
+    atomic_fetch_add(&zone->table->counts[lctx->status], 1);
+
+    ngx_log_error(NGX_LOG_WARN, ctx->request->connection->log, 0,
+                  "mistral: request \"%V\" refused%s: it needs %uL tokens, %s "
+                  "\"%V\" has %uL of %uL left", &ctx->id,
+                  lctx->dry_run ? ", dry run" : "", tokens, zone->kind->limit,
+                  &zone->name, d->left, d->rate.burst);
+
+    if (lctx->dry_run) {
+        return NGX_OK;
+    }
+
+    ngx_http_mistral_limit_error(ctx, d, tokens, rc);
+    lctx->refusal = *d;
+
+    return NGX_DECLINED;
+}
+
+
+static void
+ngx_http_mistral_limit_error(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_debit_t *d, uint64_t tokens, ngx_int_t rc)
+{
+    char                                text[32];
+    uint64_t                            seconds;
+    ngx_http_mistral_limit_loc_conf_t  *llcf;
+
+    llcf = ctx->loc_conf[ngx_http_mistral_limit_module.ctx_index];
+
+    ctx->limited = 1;
+
+    if (rc == NGX_ERROR) {
+        d->wait_ns = MST_S;
+        (void) mst_api_error_set(&ctx->error, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                 "limit_zone_full", "",
+                                 "Too many requests are in work, try again "
+                                 "soon.");
+        return;
+    }
+
+    if (rc == NGX_DECLINED) {
+        d->wait_ns = UINT64_MAX;
+        (void) mst_api_error_set(&ctx->error, (int) llcf->status_code,
+                                 "request_too_large_for_limit", "",
+                                 "The request needs %llu tokens, the limit is "
+                                 "%llu: shorten the prompt or ask for fewer "
+                                 "tokens.", (unsigned long long) tokens,
+                                 (unsigned long long) d->rate.burst);
+        return;
+    }
+
+    seconds = ngx_http_mistral_limit_seconds(d);
+    mst_bucket_duration(seconds * MST_S, text);
+
+    if (d->limit->zone->kind == &ngx_http_mistral_limit_quota) {
+        (void) mst_api_error_set(&ctx->error, (int) llcf->status_code,
+                                 "insufficient_quota", "",
+                                 "The request needs %llu tokens, your quota "
+                                 "of %llu has %llu left: it begins anew in "
+                                 "%s.", (unsigned long long) tokens,
+                                 (unsigned long long) d->rate.burst,
+                                 (unsigned long long) d->left, text);
+        return;
+    }
+
+    (void) mst_api_error_set(&ctx->error, (int) llcf->status_code,
+                             "rate_limit_exceeded", "",
+                             "The request needs %llu tokens, your limit of "
+                             "%llu has %llu left: please try again %s%s.",
+                             (unsigned long long) tokens,
+                             (unsigned long long) d->rate.burst,
+                             (unsigned long long) d->left,
+                             seconds ? "in " : "later", seconds ? text : "");
+}
+
+
+/* until there is enough; 0: never */
+
+static uint64_t
+ngx_http_mistral_limit_seconds(ngx_http_mistral_debit_t *d)
+{
+    if (d->wait_ns == UINT64_MAX) {
+        return 0;
+    }
+
+    return ngx_max(d->wait_ns / MST_S + (d->wait_ns % MST_S != 0), 1);
+}
+
+
+/* what has nothing in reserve is paced from its first token on */
+
+static void
+ngx_http_mistral_limit_submit(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_choice_t *choice, mst_rec_submit_t *s)
+{
+    uint64_t                       share;
+    ngx_uint_t                     i;
+    ngx_http_mistral_debit_t      *d;
+    ngx_http_mistral_limit_ctx_t  *lctx;
+
+    lctx = ngx_http_mistral_limit_get_ctx(ctx->request);
+
+    if (lctx == NULL) {
+        return;
+    }
+
+    d = lctx->debits.elts;
+
+    for (i = 0; i < lctx->debits.nelts; i++) {
+
+        if (d[i].hold == NULL || lctx->dry_run || d[i].limit->reserve
+            || d[i].limit->overrun != NGX_HTTP_MISTRAL_LIMIT_PACE)
+        {
+            continue;
+        }
+
+        share = ngx_http_mistral_limit_share(&d[i],
+                                             d[i].paced + ctx->n_choices);
+
+        if (s->claim.pace == 0 || share < s->claim.pace) {
+            s->claim.pace = (uint32_t) share;
+        }
+    }
+}
+
+
+/* n tokens more of this answer have come: how many are paid for */
+
+static uint32_t
+ngx_http_mistral_limit_tokens(ngx_http_mistral_choice_t *choice, uint32_t n)
+{
+    uint64_t                        real, missing, got;
+    uint32_t                        paid;
+    ngx_uint_t                      i, overrun, pace;
+    ngx_http_mistral_ctx_t         *ctx;
+    ngx_http_mistral_debit_t       *d;
+    ngx_http_mistral_limit_ctx_t   *lctx;
+    ngx_http_mistral_limit_used_t   used;
+
+    ctx = choice->ctx;
+    lctx = ngx_http_mistral_limit_get_ctx(ctx->request);
+
+    if (lctx == NULL || ctx->settled) {
+        return n;
+    }
+
+    ngx_http_mistral_limit_used(ctx, &used);
+    used.completion += n;
+
+    d = lctx->debits.elts;
+    paid = n;
+    pace = 0;
+
+    for (i = 0; i < lctx->debits.nelts; i++) {
+
+        if (d[i].hold == NULL) {
+            continue;
+        }
+
+        real = ngx_http_mistral_limit_real(d[i].limit, &used);
+
+        if (real > d[i].tokens) {
+            missing = real - d[i].tokens;
+            overrun = lctx->dry_run ? NGX_HTTP_MISTRAL_LIMIT_FINISH
+                                    : d[i].limit->overrun;
+
+            got = ngx_http_mistral_debit_more(&d[i], missing,
+                                 overrun != NGX_HTTP_MISTRAL_LIMIT_STOP,
+                                 overrun == NGX_HTTP_MISTRAL_LIMIT_PACE
+                                 ? ctx->n_choices - ctx->n_done : 0);
+
+            paid = ngx_min(paid, n - (uint32_t) ngx_min(missing - got, n));
+            pace |= overrun == NGX_HTTP_MISTRAL_LIMIT_PACE;
+        }
+    }
+
+    if (pace) {
+        ngx_http_mistral_limit_pace(ctx, lctx);
+    }
+
+    return paid;
+}
+
+
+/* for whoever settles it if this worker dies */
+
+static ngx_int_t
+ngx_http_mistral_limit_progress(ngx_http_mistral_ctx_t *ctx)
+{
+    ngx_uint_t                      i;
+    ngx_http_mistral_debit_t       *d;
+    ngx_http_mistral_limit_ctx_t   *lctx;
+    ngx_http_mistral_limit_used_t   used;
+
+    lctx = ngx_http_mistral_limit_get_ctx(ctx->request);
+
+    if (lctx == NULL || ctx->settled) {
+        return NGX_OK;
+    }
+
+    ngx_http_mistral_limit_used(ctx, &used);
+    d = lctx->debits.elts;
+
+    for (i = 0; i < lctx->debits.nelts; i++) {
+        ngx_http_mistral_debit_note(&d[i],
+                                  ngx_http_mistral_limit_real(d[i].limit,
+                                                              &used));
+    }
+
+    return NGX_OK;
+}
+
+
+/* news for the engine only where they make a difference */
+
+static void
+ngx_http_mistral_limit_pace(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_limit_ctx_t *lctx)
+{
+    uint32_t                   k;
+    uint64_t                   pace, share;
+    ngx_uint_t                 i;
+    ngx_http_mistral_call_t   *call;
+    ngx_http_mistral_debit_t  *d;
+
+    d = lctx->debits.elts;
+    pace = 0;
+
+    for (i = 0; i < lctx->debits.nelts; i++) {
+
+        if (d[i].hold && d[i].paced
+            && d[i].limit->overrun == NGX_HTTP_MISTRAL_LIMIT_PACE)
+        {
+            share = ngx_http_mistral_limit_share(&d[i], d[i].paced);
+            pace = pace ? ngx_min(pace, share) : share;
+        }
+    }
+
+    for (k = 0; k < ctx->n_choices; k++) {
+        call = &ctx->choices[k].call;
+
+        if (pace < call->pace - call->pace / 8
+            || pace > (uint64_t) call->pace + call->pace / 8)
+        {
+            ngx_http_mistral_link_pace(call, (uint32_t) pace);
+        }
+    }
+}
+
+
+/*
+ * Tokens in 1000 s of each of so many answers: what comes into the bucket and
+ * what is in it, that in about a second, so that it empties without a jolt.
+ * What was taken too much is paid back the same way.
+ */
+
+static uint64_t
+ngx_http_mistral_limit_share(ngx_http_mistral_debit_t *d, uint32_t answers)
+{
+    uint64_t  share;
+
+    share = d->rate.tokens * 1000 / (d->rate.period_ns / MST_S);
+    share += d->left * 1000;
+    share -= ngx_min(d->debt * 1000, share - share / 4);
+    share /= ngx_max(answers, 1);
+
+    return ngx_min(ngx_max(share, 1), UINT32_MAX);
+}
+
+
+/* without what a choice had sampled beyond its end */
+
+static void
+ngx_http_mistral_limit_used(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_limit_used_t *used)
+{
+    uint32_t     i;
+    mst_usage_t  usage;
+
+    ngx_http_mistral_usage(ctx, &usage);
+
+    used->prompt = 0;
+    used->cached = 0;
+    used->completion = usage.completion;
+
+    for (i = 0; i < ctx->n_sources; i++) {
+        if (ctx->sources[i].admitted) {
+            used->prompt += ctx->sources[i].n_ids;
+            used->cached += ngx_min(ctx->sources[i].cached,
+                                    ctx->sources[i].n_ids);
+        }
+    }
+}
+
+
+static void
+ngx_http_mistral_limit_settle(ngx_http_mistral_ctx_t *ctx)
+{
+    ngx_uint_t                      i;
+    ngx_http_mistral_debit_t       *d;
+    ngx_http_mistral_limit_ctx_t   *lctx;
+    ngx_http_mistral_limit_used_t   used;
+
+    lctx = ngx_http_mistral_limit_get_ctx(ctx->request);
+
+    if (lctx == NULL || lctx->debits.nelts == 0) {
+        return;
+    }
+
+    d = lctx->debits.elts;
+
+    if (ctx->error.status >= NGX_HTTP_INTERNAL_SERVER_ERROR
+        && ctx->first_ns == 0)
+    {
+        ngx_memzero(&used, sizeof(ngx_http_mistral_limit_used_t));
+
+    } else {
+        ngx_http_mistral_limit_used(ctx, &used);
+    }
+
+    for (i = 0; i < lctx->debits.nelts; i++) {
+        ngx_http_mistral_debit_settle(&d[i],
+                                  ngx_http_mistral_limit_real(d[i].limit,
+                                                              &used));
+    }
+}
+
+
+static ngx_int_t
+ngx_http_mistral_limit_headers(ngx_http_mistral_ctx_t *ctx)
+{
+    char                           reset[32];
+    uint64_t                       seconds;
+    ngx_http_request_t            *r;
+    ngx_http_mistral_debit_t      *d;
+    ngx_http_mistral_limit_ctx_t  *lctx;
+
+    r = ctx->request;
+    lctx = ngx_http_mistral_limit_get_ctx(r);
+
+    if (lctx == NULL || lctx->dry_run) {
+        return NGX_OK;
+    }
+
+    d = ngx_http_mistral_limit_tightest(lctx);
+
+    if (d == NULL) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_mistral_limit_header(r, "x-ratelimit-limit-tokens", "%uL",
+                                      d->rate.burst)
+        != NGX_OK
+        || ngx_http_mistral_limit_header(r, "x-ratelimit-remaining-tokens",
+                                         "%uL", d->left)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    mst_bucket_duration(d->reset_ns, reset);
+
+    if (d->reset_ns != UINT64_MAX
+        && ngx_http_mistral_limit_header(r, "x-ratelimit-reset-tokens", "%s",
+                                         reset)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    seconds = ctx->limited ? ngx_http_mistral_limit_seconds(d) : 0;
+
+    return seconds ? ngx_http_mistral_limit_header(r, "Retry-After", "%uL",
+                                                   seconds)
+                   : NGX_OK;
+}
+
+
+/* the one that refused, or the one with the least left */
+
+static ngx_http_mistral_debit_t *
+ngx_http_mistral_limit_tightest(ngx_http_mistral_limit_ctx_t *lctx)
+{
+    ngx_uint_t                 i;
+    ngx_http_mistral_debit_t  *d, *least;
+
+    if (lctx->refusal.limit) {
+        return &lctx->refusal;
+    }
+
+    d = lctx->debits.elts;
+    least = NULL;
+
+    for (i = 0; i < lctx->debits.nelts; i++) {
+        if (least == NULL || d[i].left < least->left) {
+            least = &d[i];
+        }
+    }
+
+    return least;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_limit_header(ngx_http_request_t *r, const char *name,
+    const char *fmt, ...)
+{
+    va_list     args;
+    ngx_str_t   value;
+
+    value.data = ngx_pnalloc(r->pool, NGX_INT64_LEN + 32);
+    if (value.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    va_start(args, fmt);
+    value.len = ngx_vslprintf(value.data, value.data + NGX_INT64_LEN + 32, fmt,
+                              args)
+                - value.data;
+    va_end(args);
+
+    return ngx_http_mistral_add_header(r, name, &value);
+}
+
+
+static ngx_int_t
+ngx_http_mistral_limit_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_http_mistral_debit_t      *d;
+    ngx_http_mistral_limit_ctx_t  *lctx;
+
+    lctx = ngx_http_mistral_limit_get_ctx(r);
+    d = lctx ? ngx_http_mistral_limit_tightest(lctx) : NULL;
+
+    if (lctx == NULL || !lctx->asked || (data && d == NULL)) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    if (data) {
+        return ngx_http_mistral_number(r, d->left, v);
+    }
+
+    v->data = ngx_http_mistral_limit_names[lctx->status].data;
+    v->len = ngx_http_mistral_limit_names[lctx->status].len;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_mistral_limit_add_variables(ngx_conf_t *cf)
+{
+    return ngx_http_mistral_add_table(cf, ngx_http_mistral_limit_vars);
+}
+
+
+/* the counters of all zones for Prometheus */
+
+void
+ngx_http_mistral_limit_show(ngx_http_request_t *r, mst_buf_t *out)
+{
+    ngx_uint_t                           i, k;
+    ngx_http_mistral_limit_zone_t      **zones;
+    ngx_http_mistral_limit_main_conf_t  *lmcf;
+
+    lmcf = ngx_http_get_module_main_conf(r, ngx_http_mistral_limit_module);
+    zones = lmcf->zones.elts;
+
+    if (lmcf->zones.nelts == 0) {
+        return;
+    }
+
+    (void) mst_buf_text(out, "# HELP mistral_limit_total Requests that came "
+                        "to a limit or quota, by its zone.\n"
+                        "# TYPE mistral_limit_total counter\n");
+
+    for (i = 0; i < lmcf->zones.nelts; i++) {
+        for (k = 0; k < NGX_HTTP_MISTRAL_LIMIT_STATUSES; k++) {
+            (void) mst_buf_text(out, "mistral_limit_total{zone=");
+            (void) mst_json_string(out, mst_str((char *) zones[i]->name.data,
+                                                zones[i]->name.len));
+            (void) mst_buf_printf(out, ",status=\"%s\"} %llu\n",
+                                  ngx_http_mistral_limit_labels[k],
+                                  (unsigned long long)
+                                  atomic_load(&zones[i]->table->counts[k]));
+        }
+    }
+}

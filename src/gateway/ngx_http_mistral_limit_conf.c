@@ -1,0 +1,815 @@
+
+/*
+ * The directives of limits and quotas, and their module record.
+ *
+ * All of this runs in the configuration phase: "nginx -t" finds every mistake
+ * that can be found without a request.
+ */
+
+#include "gateway/ngx_http_mistral_limit.h"
+
+
+/* name=value; the value's data NULL: not given */
+typedef struct {
+    ngx_str_t   name;
+    ngx_str_t   value;
+} ngx_http_mistral_limit_param_t;
+
+
+static void *ngx_http_mistral_limit_create_main_conf(ngx_conf_t *cf);
+static void *ngx_http_mistral_limit_create_loc_conf(ngx_conf_t *cf);
+static char *ngx_http_mistral_limit_merge_loc_conf(ngx_conf_t *cf,
+    void *parent, void *child);
+static ngx_int_t ngx_http_mistral_limit_resolve(ngx_conf_t *cf,
+    ngx_array_t *limits, const ngx_http_mistral_limit_kind_t *kind);
+static ngx_int_t ngx_http_mistral_limit_init_process(ngx_cycle_t *cycle);
+static void ngx_http_mistral_limit_exit_process(ngx_cycle_t *cycle);
+static char *ngx_http_mistral_limit_zone(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static char *ngx_http_mistral_quota_zone(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static char *ngx_http_mistral_limit(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static char *ngx_http_mistral_quota(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static ngx_int_t ngx_http_mistral_limit_params(ngx_conf_t *cf,
+    ngx_uint_t first, ngx_http_mistral_limit_param_t *params);
+static ngx_int_t ngx_http_mistral_limit_invalid(ngx_conf_t *cf,
+    ngx_http_mistral_limit_param_t *p, const char *why);
+static ngx_http_mistral_limit_zone_t *ngx_http_mistral_limit_add_zone(
+    ngx_conf_t *cf, const ngx_http_mistral_limit_kind_t *kind,
+    ngx_http_mistral_limit_param_t *p);
+static ngx_int_t ngx_http_mistral_limit_compile(ngx_conf_t *cf,
+    ngx_str_t *value, ngx_http_complex_value_t *cv);
+static void ngx_http_mistral_limit_close(void *data);
+static ngx_int_t ngx_http_mistral_limit_add(ngx_conf_t *cf,
+    const ngx_http_mistral_limit_kind_t *kind, ngx_array_t **limits);
+static ngx_int_t ngx_http_mistral_limit_sense(ngx_conf_t *cf,
+    const ngx_http_mistral_limit_kind_t *kind,
+    ngx_http_mistral_limit_t *limit, ngx_http_mistral_limit_param_t *params);
+static ngx_int_t ngx_http_mistral_limit_reserve(ngx_conf_t *cf,
+    ngx_http_mistral_limit_param_t *p, uint32_t *reserve);
+static ngx_int_t ngx_http_mistral_limit_word(ngx_conf_t *cf,
+    ngx_http_mistral_limit_param_t *p, const ngx_conf_enum_t *words,
+    ngx_uint_t *value);
+
+
+static const ngx_conf_enum_t  ngx_http_mistral_limit_counts[] = {
+    { ngx_string("total"), NGX_HTTP_MISTRAL_LIMIT_TOTAL },
+    { ngx_string("prompt"), NGX_HTTP_MISTRAL_LIMIT_PROMPT },
+    { ngx_string("uncached"), NGX_HTTP_MISTRAL_LIMIT_UNCACHED },
+    { ngx_string("completion"), NGX_HTTP_MISTRAL_LIMIT_COMPLETION },
+    { ngx_null_string, 0 }
+};
+
+
+static const ngx_conf_enum_t  ngx_http_mistral_limit_overruns[] = {
+    { ngx_string("finish"), NGX_HTTP_MISTRAL_LIMIT_FINISH },
+    { ngx_string("stop"), NGX_HTTP_MISTRAL_LIMIT_STOP },
+    { ngx_string("pace"), NGX_HTTP_MISTRAL_LIMIT_PACE },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_conf_num_bounds_t  ngx_http_mistral_limit_codes = {
+    ngx_conf_check_num_bounds, 400, 599
+};
+
+
+static ngx_command_t  ngx_http_mistral_limit_commands[] = {
+
+    { ngx_string("mistral_limit_zone"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE3|NGX_CONF_TAKE4,
+      ngx_http_mistral_limit_zone,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mistral_limit"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
+      ngx_http_mistral_limit,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mistral_quota_zone"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_2MORE,
+      ngx_http_mistral_quota_zone,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mistral_quota"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
+      ngx_http_mistral_quota,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("mistral_limit_status"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mistral_limit_loc_conf_t, status_code),
+      &ngx_http_mistral_limit_codes },
+
+    { ngx_string("mistral_limit_dry_run"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mistral_limit_loc_conf_t, dry_run),
+      NULL },
+
+      ngx_null_command
+};
+
+
+static ngx_http_module_t  ngx_http_mistral_limit_module_ctx = {
+    ngx_http_mistral_limit_add_variables,    /* preconfiguration */
+    NULL,                                    /* postconfiguration */
+
+    ngx_http_mistral_limit_create_main_conf, /* create main configuration */
+    NULL,                                    /* init main configuration */
+
+    NULL,                                    /* create server configuration */
+    NULL,                                    /* merge server configuration */
+
+    ngx_http_mistral_limit_create_loc_conf,  /* create location configuration */
+    ngx_http_mistral_limit_merge_loc_conf    /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_mistral_limit_module = {
+    NGX_MODULE_V1,
+    &ngx_http_mistral_limit_module_ctx,    /* module context */
+    ngx_http_mistral_limit_commands,       /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    ngx_http_mistral_limit_init_process,   /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    ngx_http_mistral_limit_exit_process,   /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+static void *
+ngx_http_mistral_limit_create_main_conf(ngx_conf_t *cf)
+{
+    ngx_http_mistral_limit_main_conf_t  *lmcf;
+
+    lmcf = ngx_pcalloc(cf->pool, sizeof(ngx_http_mistral_limit_main_conf_t));
+
+    if (lmcf == NULL
+        || ngx_array_init(&lmcf->zones, cf->pool, 4, sizeof(void *)) != NGX_OK)
+    {
+        return NULL;
+    }
+
+    return lmcf;
+}
+
+
+static void *
+ngx_http_mistral_limit_create_loc_conf(ngx_conf_t *cf)
+{
+    ngx_http_mistral_limit_loc_conf_t  *llcf;
+
+    llcf = ngx_pcalloc(cf->pool, sizeof(ngx_http_mistral_limit_loc_conf_t));
+    if (llcf == NULL) {
+        return NULL;
+    }
+
+    llcf->status_code = NGX_CONF_UNSET;
+    llcf->dry_run = NGX_CONF_UNSET;
+
+    return llcf;
+}
+
+
+/* all limits or none, as limit_req; quotas by themselves */
+
+static char *
+ngx_http_mistral_limit_merge_loc_conf(ngx_conf_t *cf, void *parent,
+    void *child)
+{
+    ngx_http_mistral_limit_loc_conf_t *prev = parent;
+    ngx_http_mistral_limit_loc_conf_t *conf = child;
+
+    if (conf->limits == NULL) {
+        conf->limits = prev->limits;
+    }
+
+    if (conf->quotas == NULL) {
+        conf->quotas = prev->quotas;
+    }
+
+    ngx_conf_merge_value(conf->status_code, prev->status_code,
+                         NGX_HTTP_TOO_MANY_REQUESTS);
+    ngx_conf_merge_value(conf->dry_run, prev->dry_run, 0);
+
+    if (ngx_http_mistral_limit_resolve(cf, conf->limits,
+                                       &ngx_http_mistral_limit_bucket)
+        != NGX_OK
+        || ngx_http_mistral_limit_resolve(cf, conf->quotas,
+                                          &ngx_http_mistral_limit_quota)
+           != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* a zone may stand behind the location that uses it, so not earlier */
+
+static ngx_int_t
+ngx_http_mistral_limit_resolve(ngx_conf_t *cf, ngx_array_t *limits,
+    const ngx_http_mistral_limit_kind_t *kind)
+{
+    ngx_uint_t                           i, k;
+    ngx_http_mistral_limit_t            *limit;
+    ngx_http_mistral_limit_zone_t      **zones;
+    ngx_http_mistral_limit_main_conf_t  *lmcf;
+
+    lmcf = ngx_http_conf_get_module_main_conf(cf,
+                                              ngx_http_mistral_limit_module);
+    zones = lmcf->zones.elts;
+
+    for (i = 0; limits && i < limits->nelts; i++) {
+
+        limit = (ngx_http_mistral_limit_t *) limits->elts + i;
+
+        for (k = 0; k < lmcf->zones.nelts && limit->zone == NULL; k++) {
+
+            if (zones[k]->kind == kind
+                && zones[k]->name.len == limit->name.len
+                && ngx_memcmp(zones[k]->name.data, limit->name.data,
+                              limit->name.len)
+                   == 0)
+            {
+                limit->zone = zones[k];
+            }
+        }
+
+        if (limit->zone == NULL) {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                          "unknown %s \"%V\" in %s:%ui", kind->zone,
+                          &limit->name, limit->file_name, limit->line);
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_limit_init_process(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                            i;
+    ngx_http_mistral_limit_zone_t       **zones;
+    ngx_http_mistral_limit_main_conf_t   *lmcf;
+
+    lmcf = ngx_http_cycle_get_module_main_conf(cycle,
+                                               ngx_http_mistral_limit_module);
+
+    if (lmcf == NULL || (ngx_process != NGX_PROCESS_WORKER
+                         && ngx_process != NGX_PROCESS_SINGLE))
+    {
+        return NGX_OK;
+    }
+
+    zones = lmcf->zones.elts;
+
+    for (i = 0; i < lmcf->zones.nelts; i++) {
+
+        if (ngx_http_mistral_limit_enter(zones[i]) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        ngx_http_mistral_quota_start(zones[i]);
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_mistral_limit_exit_process(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                            i;
+    ngx_http_mistral_limit_zone_t       **zones;
+    ngx_http_mistral_limit_main_conf_t   *lmcf;
+
+    lmcf = ngx_http_cycle_get_module_main_conf(cycle,
+                                               ngx_http_mistral_limit_module);
+
+    if (lmcf == NULL || (ngx_process != NGX_PROCESS_WORKER
+                         && ngx_process != NGX_PROCESS_SINGLE))
+    {
+        return;
+    }
+
+    zones = lmcf->zones.elts;
+
+    for (i = 0; i < lmcf->zones.nelts; i++) {
+        ngx_http_mistral_limit_leave(zones[i]);
+        ngx_http_mistral_quota_stop(zones[i]);
+    }
+}
+
+
+static char *
+ngx_http_mistral_limit_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mistral_limit_zone_t   *zone;
+    ngx_http_mistral_limit_param_t   params[] = {
+        { ngx_string("zone="), ngx_null_string },
+        { ngx_string("rate="), ngx_null_string },
+        { ngx_string("burst="), ngx_null_string },
+        { ngx_null_string, ngx_null_string }
+    };
+
+    ngx_str_t  *rate, *burst;
+
+    if (ngx_http_mistral_limit_params(cf, 2, params) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    rate = &params[1].value;
+    burst = &params[2].value;
+
+    if (rate->data == NULL) {
+        return "has no \"rate\" parameter";
+    }
+
+    zone = ngx_http_mistral_limit_add_zone(cf, &ngx_http_mistral_limit_bucket,
+                                           &params[0]);
+
+    if (zone == NULL
+        || ngx_http_mistral_limit_compile(cf, rate, &zone->rate) != NGX_OK
+        || (burst->data
+            && ngx_http_mistral_limit_compile(cf, burst, &zone->burst)
+               != NGX_OK))
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    if (zone->rate.lengths == NULL
+        && (mst_bucket_rate((char *) rate->data, rate->len, &zone->fixed)
+            != MST_OK
+            || zone->fixed.tokens == 0))
+    {
+        ngx_http_mistral_limit_invalid(cf, &params[1],
+                                       "it must be like \"500t/s\", "
+                                       "\"20kt/m\" or \"1mt/h\"");
+        return NGX_CONF_ERROR;
+    }
+
+    if (burst->data && zone->burst.lengths == NULL
+        && (mst_bucket_number((char *) burst->data, burst->len,
+                              &zone->fixed.burst)
+            != MST_OK
+            || zone->fixed.burst == 0))
+    {
+        ngx_http_mistral_limit_invalid(cf, &params[2],
+                                       "it must be a number of tokens");
+        return NGX_CONF_ERROR;
+    }
+
+    zone->variable = zone->rate.lengths != NULL || zone->burst.lengths != NULL;
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_mistral_quota_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mistral_limit_zone_t   *zone;
+    ngx_http_mistral_limit_param_t   params[] = {
+        { ngx_string("zone="), ngx_null_string },
+        { ngx_string("quota="), ngx_null_string },
+        { ngx_string("window="), ngx_null_string },
+        { ngx_string("align="), ngx_null_string },
+        { ngx_string("state="), ngx_null_string },
+        { ngx_null_string, ngx_null_string }
+    };
+
+    mst_err_t   err;
+    ngx_str_t  *quota, *window, *align, *state;
+
+    if (ngx_http_mistral_limit_params(cf, 2, params) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    quota = &params[1].value;
+    window = &params[2].value;
+    align = &params[3].value;
+    state = &params[4].value;
+
+    if (quota->data == NULL) {
+        return "has no \"quota\" parameter";
+    }
+
+    if (window->data == NULL) {
+        return "has no \"window\" parameter";
+    }
+
+    if (align->data && ngx_strcmp(align->data, "calendar") != 0) {
+        ngx_http_mistral_limit_invalid(cf, &params[3],
+                                       "it must be \"calendar\"");
+        return NGX_CONF_ERROR;
+    }
+
+    zone = ngx_http_mistral_limit_add_zone(cf, &ngx_http_mistral_limit_quota,
+                                           &params[0]);
+
+    if (zone == NULL
+        || ngx_http_mistral_limit_compile(cf, quota, &zone->rate) != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    zone->variable = zone->rate.lengths != NULL;
+
+    if (!zone->variable
+        && (mst_bucket_number((char *) quota->data, quota->len,
+                              &zone->fixed.burst)
+            != MST_OK
+            || zone->fixed.burst == 0))
+    {
+        ngx_http_mistral_limit_invalid(cf, &params[1],
+                                       "it must be a number of tokens");
+        return NGX_CONF_ERROR;
+    }
+
+    err.text[0] = '\0';
+    zone->window_text = *window;
+
+    if (mst_budget_window((char *) window->data, window->len,
+                          align->data != NULL, &zone->window, &err)
+        != MST_OK)
+    {
+        ngx_http_mistral_limit_invalid(cf, &params[2], err.text);
+        return NGX_CONF_ERROR;
+    }
+
+    if (state->data == NULL) {
+        return NGX_CONF_OK;
+    }
+
+    zone->state = *state;
+
+    if (state->len == 0 || state->data[state->len - 1] == '/'
+        || ngx_conf_full_name(cf->cycle, &zone->state, 0) != NGX_OK
+        || zone->state.len > NGX_MAX_PATH - sizeof(".broken"))
+    {
+        ngx_http_mistral_limit_invalid(cf, &params[4],
+                                       "it must be the name of a file");
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_mistral_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mistral_limit_loc_conf_t *llcf = conf;
+
+    return ngx_http_mistral_limit_add(cf, &ngx_http_mistral_limit_bucket,
+                                      &llcf->limits)
+           == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+
+static char *
+ngx_http_mistral_quota(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mistral_limit_loc_conf_t *llcf = conf;
+
+    return ngx_http_mistral_limit_add(cf, &ngx_http_mistral_limit_quota,
+                                      &llcf->quotas)
+           == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_limit_params(ngx_conf_t *cf, ngx_uint_t first,
+    ngx_http_mistral_limit_param_t *params)
+{
+    ngx_str_t                       *value;
+    ngx_uint_t                       i;
+    ngx_http_mistral_limit_param_t  *p;
+
+    value = cf->args->elts;
+
+    for (i = first; i < cf->args->nelts; i++) {
+
+        for (p = params; p->name.len; p++) {
+            if (value[i].len >= p->name.len
+                && ngx_memcmp(value[i].data, p->name.data, p->name.len) == 0)
+            {
+                break;
+            }
+        }
+
+        if (p->name.len == 0 || p->value.data) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s parameter \"%V\"",
+                               p->name.len ? "duplicate" : "invalid",
+                               &value[i]);
+            return NGX_ERROR;
+        }
+
+        p->value.data = value[i].data + p->name.len;
+        p->value.len = value[i].len - p->name.len;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_limit_invalid(ngx_conf_t *cf,
+    ngx_http_mistral_limit_param_t *p, const char *why)
+{
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid value \"%V%V\", %s",
+                       &p->name, &p->value, why);
+
+    return NGX_ERROR;
+}
+
+
+static ngx_http_mistral_limit_zone_t *
+ngx_http_mistral_limit_add_zone(ngx_conf_t *cf,
+    const ngx_http_mistral_limit_kind_t *kind,
+    ngx_http_mistral_limit_param_t *p)
+{
+    u_char                               *colon;
+    ssize_t                               size;
+    ngx_str_t                            *value, s;
+    ngx_pool_cleanup_t                   *cln;
+    ngx_http_mistral_limit_zone_t        *zone, **zp;
+    ngx_http_mistral_limit_main_conf_t   *lmcf;
+
+    value = cf->args->elts;
+    lmcf = ngx_http_conf_get_module_main_conf(cf,
+                                              ngx_http_mistral_limit_module);
+
+    colon = p->value.data ? ngx_strlchr(p->value.data,
+                                        p->value.data + p->value.len, ':')
+                          : NULL;
+
+    if (colon == NULL || colon == p->value.data) {
+        ngx_http_mistral_limit_invalid(cf, p, "it must be NAME:SIZE");
+        return NULL;
+    }
+
+    s.data = colon + 1;
+    s.len = p->value.data + p->value.len - s.data;
+    size = ngx_parse_size(&s);
+
+    if (size == NGX_ERROR || size < (ssize_t) (8 * ngx_pagesize)) {
+        ngx_http_mistral_limit_invalid(cf, p, size == NGX_ERROR
+                                       ? "the size is none"
+                                       : "the zone is too small");
+        return NULL;
+    }
+
+    cln = ngx_pool_cleanup_add(cf->pool, 0);
+    zone = ngx_pcalloc(cf->pool, sizeof(ngx_http_mistral_limit_zone_t));
+    zp = ngx_array_push(&lmcf->zones);
+
+    if (cln == NULL || zone == NULL || zp == NULL) {
+        return NULL;
+    }
+
+    *zp = zone;
+
+    cln->handler = ngx_http_mistral_limit_close;
+    cln->data = zone;
+
+    zone->kind = kind;
+    zone->cycle = cf->cycle;
+    zone->fd = -1;
+    zone->name.data = p->value.data;
+    zone->name.len = colon - p->value.data;
+
+    if (ngx_http_mistral_limit_compile(cf, &value[1], &zone->key) != NGX_OK) {
+        return NULL;
+    }
+
+    zone->shm_zone = ngx_shared_memory_add(cf, &zone->name, size,
+                                           &ngx_http_mistral_limit_module);
+    if (zone->shm_zone == NULL) {
+        return NULL;
+    }
+
+    if (zone->shm_zone->data) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "zone \"%V\" is already bound to a key",
+                           &zone->name);
+        return NULL;
+    }
+
+    zone->shm_zone->init = ngx_http_mistral_limit_init_zone;
+    zone->shm_zone->data = zone;
+
+    return zone;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_limit_compile(ngx_conf_t *cf, ngx_str_t *value,
+    ngx_http_complex_value_t *cv)
+{
+    ngx_http_compile_complex_value_t  ccv;
+
+    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+    ccv.cf = cf;
+    ccv.value = value;
+    ccv.complex_value = cv;
+
+    return ngx_http_compile_complex_value(&ccv);
+}
+
+
+static void
+ngx_http_mistral_limit_close(void *data)
+{
+    ngx_http_mistral_limit_zone_t *zone = data;
+
+    if (zone->fd != -1) {
+        (void) close(zone->fd);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_mistral_limit_add(ngx_conf_t *cf,
+    const ngx_http_mistral_limit_kind_t *kind, ngx_array_t **limits)
+{
+    ngx_uint_t                       i;
+    ngx_http_mistral_limit_t        *limit, *other;
+    ngx_http_mistral_limit_param_t   params[] = {
+        { ngx_string("zone="), ngx_null_string },
+        { ngx_string("count="), ngx_null_string },
+        { ngx_string("reserve="), ngx_null_string },
+        { ngx_string("overrun="), ngx_null_string },
+        { ngx_null_string, ngx_null_string }
+    };
+
+    if (ngx_http_mistral_limit_params(cf, 1, params) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (params[0].value.len == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%s\" must have a \"zone\" parameter",
+                           kind->limit);
+        return NGX_ERROR;
+    }
+
+    if (*limits == NULL) {
+        *limits = ngx_array_create(cf->pool, 2,
+                                   sizeof(ngx_http_mistral_limit_t));
+        if (*limits == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    other = (*limits)->elts;
+
+    for (i = 0; i < (*limits)->nelts; i++) {
+        if (other[i].name.len == params[0].value.len
+            && ngx_memcmp(other[i].name.data, params[0].value.data,
+                          other[i].name.len)
+               == 0)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"%s\" with \"zone=%V\" is duplicate",
+                               kind->limit, &params[0].value);
+            return NGX_ERROR;
+        }
+    }
+
+    limit = ngx_array_push(*limits);
+    if (limit == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(limit, sizeof(ngx_http_mistral_limit_t));
+
+    limit->name = params[0].value;
+    limit->file_name = cf->conf_file->file.name.data;
+    limit->line = cf->conf_file->line;
+
+    if (ngx_http_mistral_limit_word(cf, &params[1],
+                                    ngx_http_mistral_limit_counts,
+                                    &limit->count)
+        != NGX_OK
+        || ngx_http_mistral_limit_word(cf, &params[3],
+                                       ngx_http_mistral_limit_overruns,
+                                       &limit->overrun)
+           != NGX_OK
+        || ngx_http_mistral_limit_reserve(cf, &params[2], &limit->reserve)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_mistral_limit_sense(cf, kind, limit, params);
+}
+
+
+/* what could have no effect is a mistake */
+
+static ngx_int_t
+ngx_http_mistral_limit_sense(ngx_conf_t *cf,
+    const ngx_http_mistral_limit_kind_t *kind,
+    ngx_http_mistral_limit_t *limit, ngx_http_mistral_limit_param_t *params)
+{
+    if (limit->count == NGX_HTTP_MISTRAL_LIMIT_PROMPT
+        && (params[2].value.data || params[3].value.data))
+    {
+        return ngx_http_mistral_limit_invalid(cf, &params[1],
+                                         "of a prompt nothing is reserved or "
+                                         "overrun");
+    }
+
+    if (limit->overrun != NGX_HTTP_MISTRAL_LIMIT_FINISH
+        && limit->reserve == NGX_HTTP_MISTRAL_LIMIT_ALL)
+    {
+        return ngx_http_mistral_limit_invalid(cf, &params[3],
+                                         "an answer overruns a \"reserve\" of "
+                                         "\"prompt\" or a number only");
+    }
+
+    if (limit->overrun == NGX_HTTP_MISTRAL_LIMIT_PACE
+        && kind == &ngx_http_mistral_limit_quota)
+    {
+        return ngx_http_mistral_limit_invalid(cf, &params[3],
+                                              "a quota has no rate");
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_limit_reserve(ngx_conf_t *cf,
+    ngx_http_mistral_limit_param_t *p, uint32_t *reserve)
+{
+    uint64_t   n;
+    ngx_str_t  *v;
+
+    v = &p->value;
+    *reserve = NGX_HTTP_MISTRAL_LIMIT_ALL;
+
+    if (v->data == NULL || ngx_strcmp(v->data, "max_tokens") == 0) {
+        return NGX_OK;
+    }
+
+    if (ngx_strcmp(v->data, "prompt") == 0) {
+        *reserve = 0;
+        return NGX_OK;
+    }
+
+    if (mst_bucket_number((char *) v->data, v->len, &n) != MST_OK
+        || n >= NGX_HTTP_MISTRAL_LIMIT_ALL)
+    {
+        return ngx_http_mistral_limit_invalid(cf, p,
+                                         "it must be \"max_tokens\", "
+                                         "\"prompt\" or a number");
+    }
+
+    *reserve = (uint32_t) n;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_limit_word(ngx_conf_t *cf, ngx_http_mistral_limit_param_t *p,
+    const ngx_conf_enum_t *words, ngx_uint_t *value)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; p->value.data && words[i].name.len; i++) {
+        if (ngx_strcmp(p->value.data, words[i].name.data) == 0) {
+            *value = words[i].value;
+            return NGX_OK;
+        }
+    }
+
+    return p->value.data ? ngx_http_mistral_limit_invalid(cf, p,
+                                                          "unknown word")
+                         : NGX_OK;
+}
