@@ -14,17 +14,22 @@
  *               which one answers; keep.c what they keep over reloads
  *   task.c      tasks and system prompts (system.c)
  *   tenant.c    cache salts, the length of answers
+ *   preread.c   the body before the limits
  *   request.c   content handler: checks and body
  *   prompt.c    messages or text to token ids
  *   submit.c    queue places, SUBMIT
  *   output.c    what is sent, gathered and bounded
  *   response.c  records of a call, choice.c to SSE or JSON
+ *   unwind.c    a request that ends early waits for what it cost
  *   error.c     refusals in the OpenAI form
  *   limit.h     token limits and quotas: limit*.c, bucket.c, quota*.c
  *   special.c   nginx's own refusals in it
  *   status.c    mistral_health, mistral_status, /models
+ *   control.c   mistral_control; cancel.c finds a request's worker
  *   metrics.c   the gateway's counters; prometheus.c shows them
- *   variables.c $mistral_*
+ *   series.c    counters by consumer and tag (labels.c)
+ *   variables.c $mistral_*; state.c those of an engine, tag.c those of
+ *               mistral_tag, trace.c ids
  */
 
 #ifndef NGX_HTTP_MISTRAL_H
