@@ -286,7 +286,28 @@ MistralTest::hold('/hold/completions', $main::Hold);
 
 
 
-=== TEST 15: an unknown model
+=== TEST 15: a limit counts a request once, whoever answers
+--- http_config
+mistral_limit_zone $arg_k zone=z:1m rate=100t/h;
+--- config
+location /v1/ { mistral_pass tight; mistral_fallback big; mistral_limit zone=z; }
+location /b/ { mistral_pass tight; mistral_fallback small; mistral_limit zone=z; }
+--- init
+MistralTest::hold('/hold/completions', $main::Hold);
+--- request eval
+[$main::Ask =~ s/completions/completions?k=1/r, "POST /b/completions?k=1\n" . '{"prompt":"' . 'x' x 50 . '","max_tokens":3}',
+ $main::Ask =~ s/completions/completions?k=1/r, $main::Ask =~ s/completions/completions?k=1/r =~ s/":3/":90/r]
+--- error_code eval
+[200, 503, 200, 429]
+--- response_headers eval
+["X-Ratelimit-Remaining-Tokens: 94", "X-Mistral-Shed-Reason: queue_full",
+ "X-Ratelimit-Remaining-Tokens: 88", "! X-Mistral-Model"]
+--- response_body_like eval
+["The", "queue_full", "The", "rate_limit"]
+
+
+
+=== TEST 16: an unknown model
 --- config
 location /v1/ { mistral_pass tight; mistral_fallback bigg; }
 --- must_die
@@ -295,7 +316,7 @@ unknown mistral_model "bigg" in
 
 
 
-=== TEST 16: an unknown reason
+=== TEST 17: an unknown reason
 --- config
 location /v1/ { mistral_pass tight; mistral_fallback big on=queue_full|full; }
 --- must_die
@@ -304,7 +325,7 @@ invalid parameter "on=queue_full|full", it must be "on=" with some of breaker, q
 
 
 
-=== TEST 17: no reason
+=== TEST 18: no reason
 --- config
 location /v1/ { mistral_pass tight; mistral_fallback big on=; }
 --- must_die
@@ -313,7 +334,7 @@ invalid parameter "on="
 
 
 
-=== TEST 18: one model twice
+=== TEST 19: one model twice
 --- config
 location /v1/ { mistral_pass tight; mistral_fallback big on=breaker; mistral_fallback big on=engine; }
 --- must_die
@@ -322,7 +343,7 @@ the fallback "big" stands there already in
 
 
 
-=== TEST 19: off beside a line
+=== TEST 20: off beside a line
 --- config
 location /v1/ { mistral_pass tight; mistral_fallback off; mistral_fallback big; }
 --- must_die
