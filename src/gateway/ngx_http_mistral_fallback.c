@@ -477,6 +477,7 @@ ngx_http_mistral_fallback_give_up(ngx_http_mistral_ctx_t *ctx,
         ctx->error = fctx->error;
         ctx->shed = fctx->shed;
         ctx->retry_after = fctx->retry_after;
+        ctx->limited = 0;
     }
 
     return NGX_DECLINED;

@@ -623,6 +623,7 @@ ngx_http_mistral_redo(ngx_http_mistral_ctx_t *ctx,
     ctx->counted = 0;
     ctx->settled = 0;
     ctx->admitted = 0;
+    ctx->start_by = 0;
     ctx->first_ns = 0;
     ctx->beyond = 0;
     ctx->gathered = 0;
