@@ -37,6 +37,10 @@ END
 conf(locations => $pass);
 is(nginx('-t'), 0, 'nginx -t');
 is(nginx('-T'), 0, 'nginx -T');
+like($S->{out}, qr/mistral_model m/, 'which shows the configuration');
+is(nginx('-t', '-q'), 0, 'nginx -t -q');
+is($S->{out}, '', 'which says nothing');
+is(nginx('-v'), 0, 'nginx -v');
 is_deeply([ programs() ], [], 'they started nothing');
 
 is(nginx(), 0, 'start: nobody keeps the pipe that is its output');
@@ -75,6 +79,7 @@ unlike(slurp("/proc/$engine/cmdline"), qr/answer/,
        'its command line tells nothing');
 
 is(nginx('-t'), 0, 'nginx -t beside it');
+is(nginx('-T', '-q'), 0, 'nginx -T -q');
 is(scalar(programs()), 2, 'no other process');
 is(answer(20), text(20), 'it answers');
 
@@ -100,23 +105,44 @@ like(log_text(),
 
 my $s = stream(150);
 my $fds = fds(master());
+my $memory = field(master(), 'VmRSS');
 
-for my $i (1 .. 5) {
-    ok(reload(), "reload $i");
-    is(engine(), $engine, 'the engine is the same');
-    is(answer(4), text(4), 'new workers have it');
+my $long = stream(700);
+
+for my $i (1 .. 50) {
+    ok(reload_fast(), "reload $i");
+    ok(alive($engine), 'the engine is the same');
+    is(answer(1), text(1), 'new workers have it') if $i % 10 == 0;
 }
 
 is(finish($s), text(150), 'the stream is complete');
 ok($s->{buf} =~ /data: \[DONE\]/, 'with its end');
+is(finish($long), text(700), 'and one over all of them');
+ok($long->{buf} =~ /data: \[DONE\]/, 'with its end');
+is(engine(), $engine, 'by the same engine');
+is(status('restarts'), 0, 'which was never restarted');
 is(scalar(programs()), 2, 'two processes as before');
 ok(wait_for(sub { !grep { cmdline($_) =~ /shutting down/ } children() }),
    'old workers leave');
 ok(wait_for(sub { fds(master()) == $fds }),
    'the master has as many descriptors as before');
+cmp_ok(field(master(), 'VmRSS') =~ s/ .*//r, '<',
+       ($memory =~ s/ .*//r) + 4096, 'and no more memory');
 no_alerts('reloads');
 
-stop_nginx();
+# the words of -s
+
+my @all = (programs(), master(), children());
+is(nginx('-s', 'stop'), 0, 'nginx -s stop');
+ok(gone(@all), 'nothing is left');
+isnt(quiet('-s', 'stop'), 0, 'a second time there is nobody');
+
+run_nginx();
+ok(ready(), 'ready');
+@all = (programs(), master(), children());
+is(nginx('-s', 'quit'), 0, 'nginx -s quit');
+ok(gone(@all), 'nothing is left');
+
 nothing_left();
 done_testing();
 
@@ -131,4 +157,20 @@ sub groups {
     }
 
     return sort { $a <=> $b } keys %g;
+}
+
+
+# as soon as there are other workers: old ones with a stream stay
+
+sub reload_fast {
+    my %old = map { $_ => 1 } workers();
+
+    signal 'HUP', master();
+
+    return wait_for(sub { 2 == grep { !$old{$_} } workers() });
+}
+
+sub quiet {
+    local $S->{quiet} = 1;
+    return nginx(@_);
 }

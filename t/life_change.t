@@ -135,6 +135,31 @@ ok(reload(), 'reload with a second model');
 ok(wait_for(sub { programs() == 4 && ready(0.1) }), 'two engines');
 is(engine(), $engine, 'the first is the same');
 
+# one is renamed: to the engine it is another one
+
+conf(model => 'path null:text=closed/answer,rate=100;',
+     http => 'mistral_model other { path null:; }');
+$old = (grep { $_ != $engine && $_ != $supervisor
+               && cmdline($_) =~ /epoch/ } programs())[0];
+ok(reload(), 'reload with the second one renamed');
+ok(wait_for(sub { programs() == 4 && ready(0.1) && !alive($old) }),
+   'another engine has its place');
+is(engine(), $engine, 'the first is the same');
+like(log_since(), qr/mistral model "other": engine \d+: ready/, 'by its name');
+
+# and swapped: the names are the other way round, both are new
+
+conf(model => 'path null:;', http => 'mistral_model other {'
+     . ' path null:text=closed/answer,rate=100; }');
+ok(reload(), 'reload with both swapped');
+ok(wait_for(sub { programs() == 4 && ready(0.1) && !alive($engine) }),
+   'two other engines');
+isnt(engine(), $engine, 'the first is another one');
+is(answer(9), 'The quick', 'it answers as it is configured now');
+
+$engine = engine();
+$supervisor = parent($engine);
+
 conf(none => 1);
 ok(reload(), 'reload without a model');
 ok(gone($engine, $supervisor), 'the engine leaves');

@@ -48,6 +48,22 @@ like(log_since(),
      'the log tells');
 mark();
 
+# by signals of its own faults, too: the next one starts, after a pause
+
+for my $name (qw/ SEGV ABRT BUS TERM /) {
+    signal $name, $engine;
+    ok(wait_for(sub { my $e = engine(); $e > 0 && $e != $engine
+                      && ready(0.1) }), "SIG$name: it comes back");
+    $engine = engine();
+    is(parent($engine), $supervisor, 'of the same supervisor');
+    is(answer(4), text(4), 'it answers');
+}
+
+is(status('restarts'), 5, 'each is counted');
+my $line = qr/engine process \d+ exited on signal \d+, the next one starts/;
+is(scalar(() = log_since() =~ /$line in \d+ ms/g), 4, 'and has one line');
+no_alerts('signals', qr/exited on signal (?:6|7|11|15), the next one/);
+
 # a worker dies
 
 my $mate = stream(60);
@@ -200,8 +216,10 @@ sub change_done {
     for my $i (0 .. 7) {
         my $ring = $at + $i * ($req + $rsp) + $req;
 
+        my $bytes = '';
+
         sysseek $fh, $ring, 0;
-        sysread $fh, my $bytes, $rsp;
+        sysread $fh, $bytes, $rsp;
 
         while ($bytes =~ /\x48\0\0\0\x06\0\0\0/g) {
             my $p = pos($bytes) - 8;
