@@ -43,6 +43,9 @@ extern const mst_log_t  mistral_engine_log;
 
 void mistral_engine_log_init(const char *role, const char *model);
 
+/* once a second: is the file that has the name still ours? */
+void mistral_engine_log_follow(void);
+
 /* from now on into the file only: whoever still reads the pipe is leaving */
 void mistral_engine_log_last_words(void);
 

@@ -51,6 +51,9 @@ typedef struct {
 
 static void *mistral_keep_run(void *data);
 static void mistral_keep_first(mistral_keep_t *k);
+static int mistral_keep_wait(pid_t pid);
+static int mistral_keep_pidfd(pid_t pid);
+static void mistral_keep_poll(int pidfd);
 static void mistral_keep_look(mistral_keep_t *k);
 static pid_t mistral_keep_start(mistral_keep_t *k);
 static pid_t mistral_keep_exec(int exe, char **argv);
@@ -87,7 +90,6 @@ mistral_engine_keep(const mistral_engine_t *e, pid_t supervisor)
     k = &mistral_keep;
 
     k->super = supervisor;
-    k->pidfd = -1;
     k->exe = mistral_engine_image(e);
 
     if (k->exe == -1) {
@@ -99,9 +101,7 @@ mistral_engine_keep(const mistral_engine_t *e, pid_t supervisor)
 
     /* whose death still kills us: it is that process */
 
-#ifdef SYS_pidfd_open
-    k->pidfd = (int) syscall(SYS_pidfd_open, supervisor, 0);
-#endif
+    k->pidfd = mistral_keep_pidfd(supervisor);
 
     /* signals are for the other threads */
 
@@ -144,9 +144,7 @@ mistral_keep_run(void *data)
         status = MISTRAL_FAILED << 8;
 
         if (pid != -1) {
-            while (waitpid(pid, &status, 0) == -1 && errno == EINTR) {
-                /* void */
-            }
+            status = mistral_keep_wait(pid);
         }
 
         mistral_keep_ended(k, pid, status, mst_time_ns() - start);
@@ -161,19 +159,65 @@ mistral_keep_run(void *data)
 static void
 mistral_keep_first(mistral_keep_t *k)
 {
-    struct pollfd  pf;
-
     while (getppid() == k->super) {
-        pf.fd = k->pidfd;
-        pf.events = POLLIN;
-
-        (void) poll(&pf, 1, k->pidfd == -1
-                            ? (int) (MISTRAL_KEEP_LOOK / MST_MS) : 1000);
+        mistral_keep_poll(k->pidfd);
     }
 
     if (k->pidfd != -1) {
         (void) close(k->pidfd);
     }
+}
+
+
+/* and of our child; its status, as of waitpid() */
+
+static int
+mistral_keep_wait(pid_t pid)
+{
+    int  fd, status;
+
+    fd = mistral_keep_pidfd(pid);
+    status = MISTRAL_FAILED << 8;
+
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        mistral_keep_poll(fd);
+    }
+
+    if (fd != -1) {
+        (void) close(fd);
+    }
+
+    return status;
+}
+
+
+static int
+mistral_keep_pidfd(pid_t pid)
+{
+#ifdef SYS_pidfd_open
+    return (int) syscall(SYS_pidfd_open, pid, 0);
+#else
+    (void) pid;
+
+    return -1;
+#endif
+}
+
+
+/* until that process ends, or a second */
+
+static void
+mistral_keep_poll(int pidfd)
+{
+    struct pollfd  pf;
+
+    pf.fd = pidfd;
+    pf.events = POLLIN;
+
+    (void) poll(&pf, 1, pidfd == -1 ? (int) (MISTRAL_KEEP_LOOK / MST_MS)
+                                    : 1000);
+
+    mistral_engine_log_follow();
 }
 
 

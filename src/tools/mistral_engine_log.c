@@ -4,12 +4,16 @@
  *
  * They go through a pipe to the nginx workers, so that nginx's level, format,
  * rotation and syslog hold for them.  A full pipe and one without a reader
- * must not stop an engine: then the line goes into the file of error_log.
- * Any thread.
+ * must not stop an engine: then the line goes into the file of error_log, by
+ * a descriptor of ours that nginx's reopening does not reach: it follows the
+ * file's name (mistral_engine_log_follow()).  Any thread.
  */
 
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,6 +24,7 @@
 static void mistral_engine_log_write(void *data, mst_log_level_t level,
     const char *text);
 static void mistral_engine_log_file(mst_log_level_t level, const char *text);
+static int mistral_engine_log_named(void);
 
 
 const mst_log_t  mistral_engine_log = {
@@ -36,13 +41,55 @@ static const char  *mistral_engine_log_levels[] = {
 static const char  *mistral_engine_log_role;
 static const char  *mistral_engine_log_model;
 static int          mistral_engine_log_to_file;
+static char         mistral_engine_log_path[PATH_MAX];  /* of the file */
 
 
 void
 mistral_engine_log_init(const char *role, const char *model)
 {
+    char     link[32];
+    ssize_t  n;
+
     mistral_engine_log_role = role;
     mistral_engine_log_model = model;
+
+    (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", MST_FD_LOGFILE);
+
+    n = readlink(link, mistral_engine_log_path, PATH_MAX - 1);
+    mistral_engine_log_path[n > 0 ? n : 0] = '\0';
+
+    /* it had no name to begin with */
+
+    if (!mistral_engine_log_named()) {
+        mistral_engine_log_path[0] = '\0';
+    }
+}
+
+
+void
+mistral_engine_log_follow(void)
+{
+    int          fd;
+    struct stat  st;
+
+    if (mistral_engine_log_path[0] == '\0' || mistral_engine_log_named()) {
+        return;
+    }
+
+    /* a directory that is closed to us: rather no last words than the room of
+       a file that was deleted */
+
+    fd = open(mistral_engine_log_path,
+              O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+    if (fd == -1 && fstat(MST_FD_LOGFILE, &st) == 0 && st.st_nlink == 0) {
+        fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    }
+
+    if (fd != -1) {
+        (void) dup2(fd, MST_FD_LOGFILE);
+        (void) close(fd);
+    }
 }
 
 
@@ -50,6 +97,19 @@ void
 mistral_engine_log_last_words(void)
 {
     mistral_engine_log_to_file = 1;
+}
+
+
+/* is the file that we have the one of that name? */
+
+static int
+mistral_engine_log_named(void)
+{
+    struct stat  ours, named;
+
+    return fstat(MST_FD_LOGFILE, &ours) == 0 && S_ISREG(ours.st_mode)
+           && stat(mistral_engine_log_path, &named) == 0
+           && named.st_dev == ours.st_dev && named.st_ino == ours.st_ino;
 }
 
 
@@ -89,6 +149,8 @@ mistral_engine_log_file(mst_log_level_t level, const char *text)
     if (level > MST_LOG_NOTICE) {
         return;                    /* nobody there knows nginx's level */
     }
+
+    mistral_engine_log_follow();
 
     (void) clock_gettime(CLOCK_REALTIME, &ts);
     (void) localtime_r(&ts.tv_sec, &tm);

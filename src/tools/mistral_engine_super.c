@@ -372,6 +372,7 @@ mistral_super_wait(mistral_super_t *s)
 
     s->look_ns = mst_time_ns() + MST_S;
 
+    mistral_engine_log_follow();
     mistral_super_watch(s);
 
     if (mistral_users_nobody(s)) {
