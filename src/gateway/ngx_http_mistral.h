@@ -91,6 +91,7 @@ typedef struct {
     ngx_array_t                 models;        /* of _model_t *, in the order
                                                   of the configuration */
     ngx_str_t                   program;       /* resolved, NUL-terminated */
+    ngx_uint_t                  no_program;    /* none where it should be */
     ngx_shm_zone_t             *zone;          /* carries engines from cycle
                                                   to cycle; NULL: no model */
     ngx_cycle_t                *cycle;         /* of this configuration */

@@ -25,7 +25,7 @@ static char *ngx_http_mistral_queue_param(ngx_conf_t *cf, ngx_str_t *value,
 static ngx_int_t ngx_http_mistral_resolve(ngx_conf_t *cf,
     ngx_http_mistral_loc_conf_t *mlcf);
 static ngx_int_t ngx_http_mistral_default_program(ngx_conf_t *cf,
-    ngx_str_t *program);
+    ngx_http_mistral_main_conf_t *mmcf);
 static ngx_int_t ngx_http_mistral_add_zone(ngx_conf_t *cf,
     ngx_http_mistral_main_conf_t *mmcf);
 
@@ -61,7 +61,7 @@ ngx_http_mistral_init_main_conf(ngx_conf_t *cf, void *conf)
     }
 
     if (mmcf->program.data == NULL
-        && ngx_http_mistral_default_program(cf, &mmcf->program) != NGX_OK)
+        && ngx_http_mistral_default_program(cf, mmcf) != NGX_OK)
     {
         return NGX_CONF_ERROR;
     }
@@ -84,49 +84,61 @@ ngx_http_mistral_init_main_conf(ngx_conf_t *cf, void *conf)
 /*
  * The program that was installed with this module lies beside it.  Its path
  * is made absolute, since it is a part of the engine's identity and the
- * supervisor has another working directory.
+ * supervisor has another working directory.  That it is missing is an error
+ * only where it will be run: an engine that goes on needs none.
  */
 
 static ngx_int_t
-ngx_http_mistral_default_program(ngx_conf_t *cf, ngx_str_t *program)
+ngx_http_mistral_default_program(ngx_conf_t *cf,
+    ngx_http_mistral_main_conf_t *mmcf)
 {
     char     *slash, path[PATH_MAX], real[PATH_MAX];
     Dl_info   info;
 
-    if (dladdr(&ngx_http_mistral_module, &info) != 0
-        && info.dli_fname != NULL
-        && ngx_strlen(info.dli_fname) < PATH_MAX - sizeof("/mistral"))
+    ngx_str_set(&mmcf->program, NGX_HTTP_MISTRAL_PROGRAM);
+
+    if (dladdr(&ngx_http_mistral_module, &info) == 0
+        || info.dli_fname == NULL
+        || ngx_strlen(info.dli_fname) >= PATH_MAX - sizeof("/mistral"))
     {
-        ngx_cpystrn((u_char *) path, (u_char *) info.dli_fname, PATH_MAX);
-        slash = strrchr(path, '/');
-
-        if (slash != NULL) {
-            ngx_memcpy(slash, "/mistral", sizeof("/mistral"));
-
-            if (realpath(path, real) != NULL) {
-                program->len = ngx_strlen(real);
-                program->data = ngx_pnalloc(cf->pool, program->len + 1);
-                if (program->data == NULL) {
-                    return NGX_ERROR;
-                }
-
-                ngx_memcpy(program->data, real, program->len + 1);
-
-                return NGX_OK;
-            }
-
-            if (access(NGX_HTTP_MISTRAL_PROGRAM, F_OK) != 0) {
-                ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
-                                   "the engine program is neither \"%s\", "
-                                   "beside the module, nor \"%s\", see "
-                                   "\"mistral_program\"",
-                                   path, NGX_HTTP_MISTRAL_PROGRAM);
-                return NGX_ERROR;
-            }
-        }
+        return NGX_OK;
     }
 
-    ngx_str_set(program, NGX_HTTP_MISTRAL_PROGRAM);
+    ngx_cpystrn((u_char *) path, (u_char *) info.dli_fname, PATH_MAX);
+    slash = strrchr(path, '/');
+
+    if (slash == NULL) {
+        return NGX_OK;
+    }
+
+    ngx_memcpy(slash, "/mistral", sizeof("/mistral"));
+
+    if (realpath(path, real) == NULL) {
+
+        if (access(NGX_HTTP_MISTRAL_PROGRAM, F_OK) == 0) {
+            return NGX_OK;
+        }
+
+        *slash = '\0';
+
+        if (realpath(path, real) == NULL
+            || ngx_strlen(real) >= PATH_MAX - sizeof("/mistral"))
+        {
+            return NGX_OK;
+        }
+
+        ngx_memcpy(real + ngx_strlen(real), "/mistral", sizeof("/mistral"));
+
+        mmcf->no_program = 1;
+    }
+
+    mmcf->program.len = ngx_strlen(real);
+    mmcf->program.data = ngx_pnalloc(cf->pool, mmcf->program.len + 1);
+    if (mmcf->program.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(mmcf->program.data, real, mmcf->program.len + 1);
 
     return NGX_OK;
 }

@@ -96,8 +96,19 @@ ngx_http_mistral_init_zone(ngx_shm_zone_t *zone, void *old)
 
     /* an unchanged engine is never a reason to refuse a reload */
 
-    return need ? ngx_http_mistral_probe(mmcf->cycle, &mmcf->program)
-                : NGX_OK;
+    if (!need) {
+        return NGX_OK;
+    }
+
+    if (mmcf->no_program) {
+        ngx_log_error(NGX_LOG_EMERG, mmcf->cycle->log, 0,
+                      "the engine program is neither \"%V\", beside the "
+                      "module, nor \"%s\", see \"mistral_program\"",
+                      &mmcf->program, NGX_HTTP_MISTRAL_PROGRAM);
+        return NGX_ERROR;
+    }
+
+    return ngx_http_mistral_probe(mmcf->cycle, &mmcf->program);
 }
 
 
