@@ -88,10 +88,19 @@ ngx_int_t ngx_http_mistral_export(ngx_cycle_t *cycle,
 ngx_int_t ngx_http_mistral_kit_pack(ngx_http_mistral_engine_t *e,
     ngx_log_t *log);
 
-/* engine.c */
+/* hold.c */
 ngx_http_mistral_engine_t *ngx_http_mistral_engine_alloc(ngx_str_t *name,
     ngx_uint_t n_slots, ngx_log_t *log);
+ngx_http_mistral_engine_t *ngx_http_mistral_engine_create(ngx_cycle_t *cycle,
+    ngx_http_mistral_model_t *m);
 void ngx_http_mistral_engine_free(ngx_http_mistral_engine_t *e);
+
+/* may there be n engines more?  Logs why not */
+ngx_int_t ngx_http_mistral_engine_nofile(ngx_cycle_t *cycle, ngx_uint_t n);
+
+/* takes the model's files over */
+void ngx_http_mistral_engine_equip(ngx_cycle_t *cycle,
+    ngx_http_mistral_engine_t *e, ngx_http_mistral_model_t *m);
 void ngx_http_mistral_engine_strip(ngx_http_mistral_engine_t *e);
 
 /* supervisor or engine are there */
