@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 
 # The life of engines: what nginx starts and what not, with which rights and
-# descriptors, and reloads that change nothing.  The other t/life_*.t: what
-# kills, hangs, changes and ends them.
+# descriptors.  The other t/life_*.t: what reloads, kills, hangs, changes and
+# ends them.
 #
 # Module, program and the model's file lie in a directory that only root can
 # enter (when root runs this): engine and workers run as another user and must
@@ -101,35 +101,6 @@ like(log_text(),
      qr/\[notice\] \d+#\d+: mistral model "m": [^\n]*ready/,
      'its log lines go through nginx');
 
-# reloads with a stream, nothing changed
-
-my $s = stream(150);
-my $fds = fds(master());
-my $memory = field(master(), 'VmRSS');
-
-my $long = stream(700);
-
-for my $i (1 .. 50) {
-    ok(reload_fast(), "reload $i");
-    ok(alive($engine), 'the engine is the same');
-    is(answer(1), text(1), 'new workers have it') if $i % 10 == 0;
-}
-
-is(finish($s), text(150), 'the stream is complete');
-ok($s->{buf} =~ /data: \[DONE\]/, 'with its end');
-is(finish($long), text(700), 'and one over all of them');
-ok($long->{buf} =~ /data: \[DONE\]/, 'with its end');
-is(engine(), $engine, 'by the same engine');
-is(status('restarts'), 0, 'which was never restarted');
-is(scalar(programs()), 2, 'two processes as before');
-ok(wait_for(sub { !grep { cmdline($_) =~ /shutting down/ } children() }),
-   'old workers leave');
-ok(wait_for(sub { fds(master()) == $fds }),
-   'the master has as many descriptors as before');
-cmp_ok(field(master(), 'VmRSS') =~ s/ .*//r, '<',
-       ($memory =~ s/ .*//r) + 4096, 'and no more memory');
-no_alerts('reloads');
-
 # the words of -s
 
 my @all = (programs(), master(), children());
@@ -159,16 +130,6 @@ sub groups {
     return sort { $a <=> $b } keys %g;
 }
 
-
-# as soon as there are other workers: old ones with a stream stay
-
-sub reload_fast {
-    my %old = map { $_ => 1 } workers();
-
-    signal 'HUP', master();
-
-    return wait_for(sub { 2 == grep { !$old{$_} } workers() });
-}
 
 sub quiet {
     local $S->{quiet} = 1;

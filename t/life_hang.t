@@ -91,5 +91,16 @@ is(answer(30), text(30), 'and the engine answers');
 no_alerts('full ring');
 
 stop_nginx();
+
+# a program that does not answer the question
+
+unlink $S->{program};
+write_file($S->{program}, "#!/bin/sh\nexec sleep 50\n");
+chmod 0755, $S->{program};
+$S->{quiet} = 1;
+isnt(nginx('-t'), 0, 'a program that hangs: nginx -t fails');
+like($S->{out}, qr/the engine program "\S+" failed: no answer in 5 s, killed/,
+     'and says why');
+
 nothing_left();
 done_testing();
