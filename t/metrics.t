@@ -176,6 +176,8 @@ is($m->{v}{'mistral_completion_tokens_total{model="m"}'}, $tokens + 67,
 
 # no engine: gauges of none, counters as they were
 
+ok(wait_for(sub { workers() == 2 }), 'old workers have left');
+
 my $super = supervisor();
 $engine = engine();
 chmod 0, $S->{program};                        # none can be started
