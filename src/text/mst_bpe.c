@@ -1,30 +1,18 @@
 
 /*
  * Merging: see mst_bpe.h.
- *
- * A rank names one pair of ids, and the symbol at one place only ever grows;
- * so a heap entry is stale exactly if the symbol's present rank is another,
- * and nothing is ever entered twice.  Every merge takes one entry out and
- * puts at most two in: 2 * len entries are enough.
  */
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mst_mem.h"
 #include "text/mst_bpe.h"
+#include "text/mst_utf8.h"
 
 
 #define MST_BPE_MERGES     "tokenizer.ggml.merges"
 #define MST_BPE_MAX        (4 * MST_VOCAB_MAX_TOKENS)
-
-/* what the steps cost, in bytes of ordinary text */
-#define MST_BPE_LOAD_COST  2
-#define MST_BPE_POP_COST   10
-
-/* more memory than this, in bytes, is given back after a piece, so much at a
-   time: 16 MiB take a system a millisecond */
-#define MST_BPE_DROP       (1024 * 1024)
-#define MST_BPE_DROP_COST  1024
 
 
 static uint32_t
@@ -60,49 +48,106 @@ mst_bpe_find(const mst_bpe_t *b, uint32_t left, uint32_t right)
 }
 
 
-static inline uint32_t
-mst_bpe_rank(const mst_bpe_t *b, uint32_t left, uint32_t right)
+typedef struct {
+    uint32_t  id;
+    uint32_t  off;             /* of its bytes in the piece */
+    uint32_t  rank;            /* of the merge with the next symbol; NONE:
+                                  there is none */
+    uint32_t  made;            /* by that merge */
+} mst_bpe_part_t;
+
+
+/* the pair of p[0] and p[1], whose bytes end at "end" */
+
+static inline void
+mst_bpe_pair(const mst_bpe_t *b, const char *data, mst_bpe_part_t *p,
+    size_t end)
 {
+    int64_t                 id;
     const mst_bpe_merge_t  *m;
 
-    m = mst_bpe_find(b, left, right);
+    p->rank = MST_BPE_NONE;
 
-    return m ? m->rank : MST_BPE_NONE;
+    if (b->slots) {
+        m = mst_bpe_find(b, p[0].id, p[1].id);
+
+        if (m) {
+            p->rank = m->rank;
+            p->made = m->id;
+        }
+
+        return;
+    }
+
+    if (end - p->off > b->vocab->max_token) {
+        return;
+    }
+
+    id = mst_vocab_find(b->vocab, 0, data + p->off, end - p->off);
+
+    if (id >= 0) {
+        p->rank = b->ranks[id];
+        p->made = (uint32_t) id;
+    }
 }
 
 
-size_t
-mst_bpe_short(const mst_bpe_t *b, const char *data, size_t len,
-    uint32_t *ids, size_t *cost)
+/* the symbols that a piece begins as */
+
+static size_t
+mst_bpe_symbols(const mst_bpe_t *b, const char *data, size_t len,
+    mst_bpe_part_t *p)
 {
-    size_t                  i, n, best;
-    uint32_t                id, rank, ranks[MST_BPE_SHORT];
-    const mst_bpe_merge_t  *m;
+    size_t    i, n, size;
+    uint32_t  cp;
 
-    n = 0;
+    for (n = 0, i = 0; i < len; i += size) {
 
-    for (i = 0; i < len; i++) {
-        id = b->byte_id[(unsigned char) data[i]];
+        if (b->chars) {
+            size = mst_utf8_decode(data + i, len - i, &cp);
+            p[n].id = (uint32_t) mst_vocab_find(b->vocab, 0, data + i, size);
 
-        if (id != MST_BPE_NONE) {
-            ids[n++] = id;
+        } else {
+            size = 1;
+            p[n].id = b->byte_id[(unsigned char) data[i]];
+        }
+
+        if (p[n].id != MST_BPE_NONE) {
+            p[n++].off = (uint32_t) i;
         }
     }
 
+    return n;
+}
+
+
+/* p has room for len symbols; returns how many are left */
+
+static size_t
+mst_bpe_merge(const mst_bpe_t *b, const char *data, size_t len,
+    mst_bpe_part_t *p, size_t *cost)
+{
+    size_t    best, i, n;
+    uint32_t  rank;
+
+    n = mst_bpe_symbols(b, data, len, p);
+
+#define mst_bpe_end(k)  ((k) + 2 < n ? p[(k) + 2].off : len)
+
     for (i = 0; i + 1 < n; i++) {
-        ranks[i] = mst_bpe_rank(b, ids[i], ids[i + 1]);
+        mst_bpe_pair(b, data, &p[i], mst_bpe_end(i));
     }
 
     *cost = n;
 
     while (n > 1) {
         best = 0;
-        rank = ranks[0];
+        rank = p[0].rank;
 
         for (i = 1; i + 1 < n; i++) {
 
-            if (ranks[i] < rank) {
-                rank = ranks[i];
+            if (p[i].rank < rank) {
+                rank = p[i].rank;
                 best = i;
             }
         }
@@ -111,281 +156,63 @@ mst_bpe_short(const mst_bpe_t *b, const char *data, size_t len,
             break;
         }
 
-        m = mst_bpe_find(b, ids[best], ids[best + 1]);
-        ids[best] = m->id;
+        p[best].id = p[best].made;
 
         n--;
-        memmove(&ids[best + 1], &ids[best + 2],
-                (n - best - 1) * sizeof(uint32_t));
-        memmove(&ranks[best], &ranks[best + 1],
-                (n - best - 1) * sizeof(uint32_t));
+        memmove(&p[best + 1], &p[best + 2],
+                (n - best - 1) * sizeof(mst_bpe_part_t));
 
         if (best) {
-            ranks[best - 1] = mst_bpe_rank(b, ids[best - 1], ids[best]);
+            mst_bpe_pair(b, data, &p[best - 1], mst_bpe_end(best - 1));
         }
 
         if (best + 1 < n) {
-            ranks[best] = mst_bpe_rank(b, ids[best], ids[best + 1]);
+            mst_bpe_pair(b, data, &p[best], mst_bpe_end(best));
         }
 
         *cost += 2 + n / 8;
     }
 
+#undef mst_bpe_end
+
     return n;
-}
-
-
-/* four children a node: half the levels of two, each within a cache line */
-
-static void
-mst_bpe_push(mst_bpe_long_t *w, uint64_t key)
-{
-    size_t  i, up;
-
-    for (i = w->n_heap++; i; i = up) {
-        up = (i - 1) / 4;
-
-        if (w->heap[up] <= key) {
-            break;
-        }
-
-        w->heap[i] = w->heap[up];
-    }
-
-    w->heap[i] = key;
-}
-
-
-static uint64_t
-mst_bpe_pop(mst_bpe_long_t *w)
-{
-    size_t     i, k, least, end;
-    uint64_t   top, key;
-    uint64_t  *heap;
-
-    heap = w->heap;
-    top = heap[0];
-    key = heap[--w->n_heap];
-
-    for (i = 0; (k = 4 * i + 1) < w->n_heap; i = least) {
-        end = w->n_heap - k < 4 ? w->n_heap : k + 4;
-
-        for (least = k++; k < end; k++) {
-            least = heap[k] < heap[least] ? k : least;
-        }
-
-        if (key <= heap[least]) {
-            break;
-        }
-
-        heap[i] = heap[least];
-    }
-
-    heap[i] = key;
-
-    return top;
-}
-
-
-/* sets the rank of symbol i with its neighbour, and enters it */
-
-static void
-mst_bpe_enter(mst_bpe_long_t *w, uint32_t i)
-{
-    mst_bpe_symbol_t  *s;
-
-    s = &w->symbols[i];
-
-    s->rank = s->next == MST_BPE_NONE ? MST_BPE_NONE
-              : mst_bpe_rank(w->bpe, s->id, w->symbols[s->next].id);
-
-    if (s->rank != MST_BPE_NONE) {
-        mst_bpe_push(w, (uint64_t) s->rank << 32 | i);
-    }
-}
-
-
-int
-mst_bpe_long_start(mst_bpe_long_t *w, const mst_bpe_t *b, const char *data,
-    size_t len)
-{
-    if (len >= MST_BPE_NONE) {
-        return MST_ERROR;
-    }
-
-    if (len > w->size) {
-        mst_bpe_long_fini(w);
-
-        w->symbols = mst_realloc(NULL, len, sizeof(mst_bpe_symbol_t));
-        w->heap = mst_realloc(NULL, len, 2 * sizeof(uint64_t));
-
-        if (w->symbols == NULL || w->heap == NULL) {
-            mst_bpe_long_fini(w);
-            return MST_ERROR;
-        }
-
-        w->size = (uint32_t) len;
-    }
-
-    w->bpe = b;
-    w->data = (const unsigned char *) data;
-    w->len = (uint32_t) len;
-    w->pos = 0;
-    w->n = 0;
-    w->taken = 0;
-    w->n_heap = 0;
-    w->dropped = 0;
-
-    return MST_OK;
-}
-
-
-/* the next byte of the piece becomes a symbol, paired with the one before */
-
-static void
-mst_bpe_load(mst_bpe_long_t *w)
-{
-    uint32_t           id;
-    mst_bpe_symbol_t  *s;
-
-    id = w->bpe->byte_id[w->data[w->pos++]];
-
-    if (id == MST_BPE_NONE) {
-        return;
-    }
-
-    s = &w->symbols[w->n];
-    s->id = id;
-    s->next = MST_BPE_NONE;
-    s->rank = MST_BPE_NONE;
-    s->prev = MST_BPE_NONE;
-
-    if (w->n) {
-        s->prev = w->n - 1;
-        w->symbols[w->n - 1].next = w->n;
-        mst_bpe_enter(w, w->n - 1);
-    }
-
-    w->n++;
-}
-
-
-static void
-mst_bpe_merge(mst_bpe_long_t *w, uint64_t entry)
-{
-    uint32_t           i, k;
-    mst_bpe_symbol_t  *s, *gone;
-
-    i = (uint32_t) entry;
-    s = &w->symbols[i];
-
-    if (s->rank != (uint32_t) (entry >> 32)) {
-        return;
-    }
-
-    k = s->next;
-    gone = &w->symbols[k];
-
-    s->id = mst_bpe_find(w->bpe, s->id, gone->id)->id;
-    s->next = gone->next;
-    gone->rank = MST_BPE_NONE;
-
-    if (s->next != MST_BPE_NONE) {
-        w->symbols[s->next].prev = i;
-    }
-
-    mst_bpe_enter(w, i);
-
-    if (s->prev != MST_BPE_NONE) {
-        mst_bpe_enter(w, s->prev);
-    }
-}
-
-
-static void
-mst_bpe_spend(size_t *budget, size_t cost)
-{
-    *budget -= cost < *budget ? cost : *budget;
-}
-
-
-int
-mst_bpe_long_run(mst_bpe_long_t *w, size_t *budget)
-{
-    while (w->pos < w->len && *budget) {
-        mst_bpe_load(w);
-        mst_bpe_spend(budget, MST_BPE_LOAD_COST);
-    }
-
-    while (w->n_heap && *budget) {
-        mst_bpe_merge(w, mst_bpe_pop(w));
-        mst_bpe_spend(budget, MST_BPE_POP_COST);
-    }
-
-    return w->pos < w->len || w->n_heap ? MST_AGAIN : MST_OK;
 }
 
 
 size_t
-mst_bpe_long_take(mst_bpe_long_t *w, uint32_t *ids, size_t max)
+mst_bpe_short(const mst_bpe_t *b, const char *data, size_t len,
+    uint32_t *ids, size_t *cost)
 {
-    size_t    n;
-    uint32_t  i;
+    size_t          i, n;
+    mst_bpe_part_t  parts[MST_BPE_SHORT];
 
-    i = w->n ? w->taken : MST_BPE_NONE;
+    n = mst_bpe_merge(b, data, len, parts, cost);
 
-    for (n = 0; n < max && i != MST_BPE_NONE; n++) {
-        ids[n] = w->symbols[i].id;
-        i = w->symbols[i].next;
+    for (i = 0; i < n; i++) {
+        ids[i] = parts[i].id;
     }
-
-    w->taken = i;
 
     return n;
 }
 
 
 int
-mst_bpe_long_drop(mst_bpe_long_t *w, size_t *budget)
+mst_bpe_apart(const mst_bpe_t *b, uint32_t left, uint32_t right, size_t *cost)
 {
-    size_t  size, n;
+    char            bytes[MST_BPE_PAIR];
+    size_t          n;
+    mst_str_t       l, r;
+    mst_bpe_part_t  parts[MST_BPE_PAIR];
 
-    /* a symbol, and two entries of the heap */
+    l = mst_vocab_token(b->vocab, left);
+    r = mst_vocab_token(b->vocab, right);
 
-    size = (size_t) w->size * sizeof(mst_bpe_symbol_t);
+    memcpy(bytes, l.data, l.len);
+    memcpy(bytes + l.len, r.data, r.len);
 
-    if (size <= MST_BPE_DROP) {
-        return MST_OK;
-    }
+    n = mst_bpe_merge(b, bytes, l.len + r.len, parts, cost);
 
-    while (w->dropped < size) {
-
-        if (*budget == 0) {
-            return MST_AGAIN;
-        }
-
-        n = size - w->dropped < MST_BPE_DROP ? size - w->dropped
-                                             : MST_BPE_DROP;
-
-        mst_mem_discard((char *) w->symbols + w->dropped, n);
-        mst_mem_discard((char *) w->heap + w->dropped, n);
-
-        w->dropped += n;
-        mst_bpe_spend(budget, MST_BPE_DROP_COST);
-    }
-
-    mst_bpe_long_fini(w);
-
-    return MST_OK;
-}
-
-
-void
-mst_bpe_long_fini(mst_bpe_long_t *w)
-{
-    mst_free(w->symbols);
-    mst_free(w->heap);
-    memset(w, 0, sizeof(mst_bpe_long_t));
+    return n == 2 && parts[0].id == left && parts[1].id == right;
 }
 
 
@@ -419,9 +246,11 @@ mst_bpe_side(const mst_vocab_t *v, uint32_t rank, mst_str_t side,
 }
 
 
+/* MST_DECLINED: the pair is there, *other is its rank; MST_BUSY: too many
+   collide */
+
 static int
-mst_bpe_insert(mst_bpe_t *b, const mst_bpe_merge_t *m, const mst_gguf_t *g,
-    mst_err_t *err)
+mst_bpe_insert(mst_bpe_t *b, const mst_bpe_merge_t *m, uint32_t *other)
 {
     uint32_t          i, n;
     mst_bpe_merge_t  *s;
@@ -437,14 +266,12 @@ mst_bpe_insert(mst_bpe_t *b, const mst_bpe_merge_t *m, const mst_gguf_t *g,
         }
 
         if (s->left == m->left && s->right == m->right) {
-            return mst_gguf_error(g, err, MST_BPE_MERGES "[%u] is the same as "
-                                  "[%u]", m->rank, s->rank);
+            *other = s->rank;
+            return MST_DECLINED;
         }
 
         if (n == MST_VOCAB_MAX_PROBES) {
-            return mst_gguf_error(g, err, MST_BPE_MERGES "[%u]: more than %d "
-                                  "merges collide in the table", m->rank,
-                                  MST_VOCAB_MAX_PROBES);
+            return MST_BUSY;
         }
 
         i = (i + 1) & b->mask;
@@ -462,6 +289,7 @@ mst_bpe_add(mst_bpe_t *b, uint32_t rank, mst_str_t text, const mst_gguf_t *g,
     char             q[MST_GGUF_SHOW];
     size_t           len;
     int64_t          left, right, id;
+    uint32_t         other;
     mst_str_t        l, r;
     const char      *space;
     mst_bpe_merge_t  m;
@@ -497,46 +325,80 @@ mst_bpe_add(mst_bpe_t *b, uint32_t rank, mst_str_t text, const mst_gguf_t *g,
     m.rank = rank;
     m.id = (uint32_t) id;
 
-    return mst_bpe_insert(b, &m, g, err);
+    switch (mst_bpe_insert(b, &m, &other)) {
+
+    case MST_DECLINED:
+        return mst_gguf_error(g, err, MST_BPE_MERGES "[%u] is the same as "
+                              "[%u]", rank, other);
+
+    case MST_BUSY:
+        return mst_gguf_error(g, err, MST_BPE_MERGES "[%u]: more than %d "
+                              "merges collide in the table", rank,
+                              MST_VOCAB_MAX_PROBES);
+    }
+
+    return MST_OK;
 }
 
 
-static void
-mst_bpe_find_whole(mst_bpe_t *b)
+/* once all merges are known: which tokens are their own, and the trie */
+
+static int
+mst_bpe_finish(mst_bpe_t *b)
 {
     size_t              cost;
-    uint32_t            i, ids[MST_BPE_SHORT];
+    uint32_t            i;
     mst_str_t           s;
+    mst_bpe_part_t      parts[MST_VOCAB_MAX_TOKEN];
     const mst_vocab_t  *v;
 
     v = b->vocab;
+    b->whole = mst_calloc(v->n, 1);
+
+    if (b->whole == NULL) {
+        return MST_ERROR;
+    }
 
     for (i = 0; i < v->n; i++) {
         s = mst_vocab_token(v, i);
 
-        if (v->type[i] == MST_VOCAB_NORMAL && s.len <= MST_BPE_SHORT) {
-            b->whole[i] = mst_bpe_short(b, s.data, s.len, ids, &cost) == 1
-                          && ids[0] == i;
+        if (v->type[i] == MST_VOCAB_NORMAL) {
+            b->whole[i] = mst_bpe_merge(b, s.data, s.len, parts, &cost) == 1
+                          && parts[0].id == i;
         }
+    }
+
+    return mst_trie_init(&b->trie, v, b->whole);
+}
+
+
+static void
+mst_bpe_bytes(mst_bpe_t *b)
+{
+    char      c;
+    int64_t   id;
+    uint32_t  i;
+
+    for (i = 0; i < 256; i++) {
+        c = (char) i;
+        id = mst_vocab_find(b->vocab, 0, &c, 1);
+        b->byte_id[i] = id < 0 ? MST_BPE_NONE : (uint32_t) id;
+        b->drops |= id < 0;
     }
 }
 
 
 static int
-mst_bpe_alloc(mst_bpe_t *b, const mst_gguf_array_t *a, const mst_gguf_t *g,
-    mst_err_t *err)
+mst_bpe_table(mst_bpe_t *b, uint32_t n)
 {
     uint32_t  i, size;
 
-    size = mst_vocab_table_size((uint32_t) a->n);
+    size = mst_vocab_table_size(n);
     b->mask = size - 1;
-
-    b->whole = mst_calloc(b->vocab->n, 1);
     b->slots = mst_calloc(size, sizeof(mst_bpe_merge_t));
 
-    if (b->whole == NULL || b->slots == NULL) {
-        return mst_gguf_error(g, err, "no memory for %u merges",
-                              (uint32_t) a->n);
+    if (b->slots == NULL) {
+        return MST_ERROR;
     }
 
     for (i = 0; i < size; i++) {
@@ -548,11 +410,80 @@ mst_bpe_alloc(mst_bpe_t *b, const mst_gguf_array_t *a, const mst_gguf_t *g,
 
 
 int
+mst_bpe_init_merges(mst_bpe_t *b, const mst_vocab_t *v,
+    const mst_bpe_merge_t *merges, uint32_t n, uint32_t *bad)
+{
+    uint32_t         i, other;
+    mst_bpe_merge_t  m;
+
+    memset(b, 0, sizeof(mst_bpe_t));
+    b->vocab = v;
+    *bad = MST_BPE_NONE;
+
+    if (mst_bpe_table(b, n) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    mst_bpe_bytes(b);
+
+    for (i = 0; i < n; i++) {
+        m = merges[i];
+        m.rank = i;
+
+        if (mst_bpe_insert(b, &m, &other) != MST_OK) {
+            *bad = i;
+            return MST_ERROR;
+        }
+    }
+
+    return mst_bpe_finish(b);
+}
+
+
+int
+mst_bpe_init_ranks(mst_bpe_t *b, const mst_vocab_t *v, const uint32_t *ranks,
+    int chars)
+{
+    char      name[8];
+    int64_t   id;
+    uint32_t  i;
+
+    memset(b, 0, sizeof(mst_bpe_t));
+    b->vocab = v;
+    b->chars = chars;
+    b->ranks = mst_alloc((size_t) v->n * sizeof(uint32_t));
+
+    if (b->ranks == NULL) {
+        return MST_ERROR;
+    }
+
+    memcpy(b->ranks, ranks, (size_t) v->n * sizeof(uint32_t));
+
+    if (!chars) {
+        mst_bpe_bytes(b);
+        return mst_bpe_finish(b);
+    }
+
+    for (i = 0; i < 256; i++) {
+        (void) snprintf(name, sizeof(name), "<0x%02X>", i);
+        id = mst_vocab_find(v, 1, name, strlen(name));
+        b->byte_id[i] = id < 0 || v->type[id] != MST_VOCAB_BYTE
+                        ? MST_BPE_NONE : (uint32_t) id;
+        b->drops |= b->byte_id[i] == MST_BPE_NONE;
+
+        name[0] = (char) i;
+        b->plain[i] = i < 128 && i != ' ' && i != '['
+                      && mst_vocab_find(v, 0, name, 1) >= 0;
+    }
+
+    return mst_bpe_finish(b);
+}
+
+
+int
 mst_bpe_init_gguf(mst_bpe_t *b, const mst_vocab_t *v, const mst_gguf_t *g,
     mst_err_t *err)
 {
-    char              c;
-    int64_t           id;
     uint32_t          i;
     mst_str_t         text;
     mst_gguf_array_t  a;
@@ -575,15 +506,12 @@ mst_bpe_init_gguf(mst_bpe_t *b, const mst_vocab_t *v, const mst_gguf_t *g,
                               MST_BPE_MAX);
     }
 
-    if (mst_bpe_alloc(b, &a, g, err) != MST_OK) {
-        return MST_ERROR;
+    if (mst_bpe_table(b, (uint32_t) a.n) != MST_OK) {
+        return mst_gguf_error(g, err, "no memory for %u merges",
+                              (uint32_t) a.n);
     }
 
-    for (i = 0; i < 256; i++) {
-        c = (char) i;
-        id = mst_vocab_find(v, 0, &c, 1);
-        b->byte_id[i] = id < 0 ? MST_BPE_NONE : (uint32_t) id;
-    }
+    mst_bpe_bytes(b);
 
     for (i = 0; mst_gguf_next_string(&a, &text) == MST_OK; i++) {
 
@@ -592,7 +520,10 @@ mst_bpe_init_gguf(mst_bpe_t *b, const mst_vocab_t *v, const mst_gguf_t *g,
         }
     }
 
-    mst_bpe_find_whole(b);
+    if (mst_bpe_finish(b) != MST_OK) {
+        return mst_gguf_error(g, err, "no memory for %u merges",
+                              (uint32_t) a.n);
+    }
 
     return MST_OK;
 }
@@ -601,7 +532,9 @@ mst_bpe_init_gguf(mst_bpe_t *b, const mst_vocab_t *v, const mst_gguf_t *g,
 void
 mst_bpe_fini(mst_bpe_t *b)
 {
+    mst_trie_fini(&b->trie);
     mst_free(b->slots);
+    mst_free(b->ranks);
     mst_free(b->whole);
     memset(b, 0, sizeof(mst_bpe_t));
 }

@@ -11,6 +11,15 @@ mst_detok_init(mst_detok_t *d, const mst_tokenizer_t *t)
 {
     d->tokenizer = t;
     mst_utf8_init(&d->utf8);
+    d->strip = mst_tokenizer_is_spm(t);
+    d->utf8.each = d->strip;
+}
+
+
+void
+mst_detok_continue(mst_detok_t *d)
+{
+    d->strip = 0;
 }
 
 
@@ -24,7 +33,19 @@ mst_detok_push(mst_detok_t *d, uint32_t id, mst_buf_t *out)
 
     s = mst_tokenizer_bytes(d->tokenizer, id);
 
-    return s.len ? mst_utf8_push(&d->utf8, s.data, s.len, out) : MST_OK;
+    if (s.len == 0) {
+        return MST_OK;
+    }
+
+    if (d->strip) {
+        d->strip = 0;
+
+        if (s.data[0] == ' ') {
+            s = mst_str(s.data + 1, s.len - 1);
+        }
+    }
+
+    return mst_utf8_push(&d->utf8, s.data, s.len, out);
 }
 
 

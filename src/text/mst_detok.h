@@ -3,7 +3,8 @@
  * Token ids to text as they stream: never half a code point.
  *
  * Up to three bytes of an unfinished code point are held back; an invalid
- * byte becomes U+FFFD.  One per answer, plain memory, no clean-up needed.
+ * byte becomes U+FFFD.  SentencePiece's own space at the beginning of a text
+ * is left out.  One per answer, plain memory, no clean-up needed.
  */
 
 #ifndef MST_DETOK_H
@@ -16,10 +17,14 @@
 typedef struct {
     const mst_tokenizer_t  *tokenizer;
     mst_utf8_t              utf8;      /* held bytes */
+    int                     strip;     /* a space at the beginning */
 } mst_detok_t;
 
 
 void mst_detok_init(mst_detok_t *d, const mst_tokenizer_t *t);
+
+/* the answer goes on with a text that is there: its space is one */
+void mst_detok_continue(mst_detok_t *d);
 
 /* appends the text that is complete now; control tokens add nothing */
 int mst_detok_push(mst_detok_t *d, uint32_t id, mst_buf_t *out);

@@ -21,10 +21,12 @@ struct mst_encode_s {
     const mst_prompt_t     *prompt;
     size_t                  span;      /* that comes next, or is begun */
     size_t                  byte;      /* of it, bytes done (null model) */
+    size_t                  first;     /* of its ids */
     int                     in_text;   /* "split" stands in span */
     int                     in_long;   /* "piece" stands in a piece */
     mst_split_t             split;
-    mst_bpe_long_t          piece;
+    mst_spm_split_t         spm;
+    mst_chain_t             piece;
     uint32_t               *ids;       /* owned */
     size_t                  n;
     size_t                  size;      /* ids allocated */
@@ -55,7 +57,8 @@ mst_encode_destroy(mst_encode_t *e)
         return;
     }
 
-    mst_bpe_long_fini(&e->piece);
+    mst_chain_fini(&e->piece);
+    mst_spm_split_fini(&e->spm);
     mst_free(e->ids);
     mst_free(e);
 }
@@ -144,10 +147,13 @@ mst_encode_bytes(mst_encode_t *e, const mst_span_t *span, size_t *budget)
 static int
 mst_encode_long(mst_encode_t *e, size_t *budget)
 {
+    int     rc;
     size_t  n, max;
 
-    if (mst_bpe_long_run(&e->piece, budget) != MST_OK) {
-        return MST_AGAIN;
+    rc = mst_chain_run(&e->piece, budget);
+
+    if (rc != MST_OK) {
+        return rc;
     }
 
     while (*budget) {
@@ -157,10 +163,10 @@ mst_encode_long(mst_encode_t *e, size_t *budget)
             return MST_ERROR;
         }
 
-        n = mst_bpe_long_take(&e->piece, e->ids + e->n, max);
+        n = mst_chain_take(&e->piece, e->ids + e->n, max);
 
         if (n == 0) {
-            if (mst_bpe_long_drop(&e->piece, budget) != MST_OK) {
+            if (mst_chain_drop(&e->piece, budget) != MST_OK) {
                 return MST_AGAIN;
             }
 
@@ -177,6 +183,19 @@ mst_encode_long(mst_encode_t *e, size_t *budget)
 
 
 static int
+mst_encode_one(mst_encode_t *e, uint32_t id)
+{
+    if (mst_encode_reserve(e, 1) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    e->ids[e->n++] = id;
+
+    return MST_OK;
+}
+
+
+static int
 mst_encode_piece(mst_encode_t *e, mst_str_t piece, size_t *budget)
 {
     size_t            cost;
@@ -185,11 +204,17 @@ mst_encode_piece(mst_encode_t *e, mst_str_t piece, size_t *budget)
 
     b = &e->tokenizer->bpe;
 
+    if (piece.len <= b->vocab->max_token) {
+        id = mst_vocab_find(b->vocab, 0, piece.data, piece.len);
+
+        if (id >= 0 && (b->whole[id] || e->tokenizer->whole)) {
+            return mst_encode_one(e, (uint32_t) id);
+        }
+    }
+
     if (piece.len > MST_BPE_SHORT) {
 
-        if (mst_bpe_long_start(&e->piece, b, piece.data, piece.len)
-            != MST_OK)
-        {
+        if (mst_chain_start(&e->piece, b, piece.data, piece.len) != MST_OK) {
             return MST_ERROR;
         }
 
@@ -202,17 +227,76 @@ mst_encode_piece(mst_encode_t *e, mst_str_t piece, size_t *budget)
         return MST_ERROR;
     }
 
-    if (piece.len <= b->vocab->max_token) {
-        id = mst_vocab_find(b->vocab, 0, piece.data, piece.len);
-
-        if (id >= 0 && b->whole[id]) {
-            e->ids[e->n++] = (uint32_t) id;
-            return MST_OK;
-        }
-    }
-
     e->n += mst_bpe_short(b, piece.data, piece.len, e->ids + e->n, &cost);
     mst_encode_spend(budget, cost);
+
+    return MST_OK;
+}
+
+
+static void
+mst_encode_begin(mst_encode_t *e, const mst_span_t *span)
+{
+    const char             *data;
+    const mst_tokenizer_t  *t;
+
+    t = e->tokenizer;
+    data = e->prompt->text.data + span->off;
+
+    if (t->kind == MST_TOKENIZER_SPM) {
+        mst_spm_split_init(&e->spm, &t->bpe, data, span->len, !span->glued);
+
+    } else {
+        mst_split_init(&e->split, t->split, data, span->len);
+    }
+}
+
+
+/* the next piece of byte-level BPE; MST_DONE: there is none */
+
+static int
+mst_encode_word(mst_encode_t *e, size_t *budget)
+{
+    int        rc;
+    mst_str_t  piece;
+
+    rc = mst_split_next(&e->split, budget, &piece);
+
+    return rc == MST_OK ? mst_encode_piece(e, piece, budget) : rc;
+}
+
+
+/* the same of SentencePiece */
+
+static int
+mst_encode_part(mst_encode_t *e, size_t *budget)
+{
+    int             rc;
+    size_t          i;
+    mst_spm_part_t  part;
+
+    rc = mst_spm_split_next(&e->spm, budget, &part);
+
+    if (rc != MST_OK) {
+        return rc;
+    }
+
+    if (part.kind == MST_SPM_TOKEN) {
+        return mst_encode_one(e, part.id);
+    }
+
+    if (part.kind == MST_SPM_TEXT) {
+        return mst_encode_piece(e, part.text, budget);
+    }
+
+    for (i = 0; i < part.text.len; i++) {
+        rc = mst_encode_one(e, e->tokenizer->bpe.byte_id[
+                                   (unsigned char) part.text.data[i]]);
+
+        if (rc != MST_OK) {
+            return rc;
+        }
+    }
 
     return MST_OK;
 }
@@ -221,27 +305,24 @@ mst_encode_piece(mst_encode_t *e, mst_str_t piece, size_t *budget)
 static int
 mst_encode_text(mst_encode_t *e, const mst_span_t *span, size_t *budget)
 {
-    int        rc;
-    mst_str_t  piece;
+    int     rc;
+    size_t  n;
 
-    if (e->tokenizer->bytes) {
+    if (e->tokenizer->kind == MST_TOKENIZER_BYTES) {
         return mst_encode_bytes(e, span, budget);
     }
 
     if (!e->in_text) {
-        mst_split_init(&e->split, e->prompt->text.data + span->off,
-                       span->len);
+        mst_encode_begin(e, span);
         e->in_text = 1;
+        e->first = e->n;
     }
 
     rc = e->in_long ? mst_encode_long(e, budget) : MST_OK;
 
     while (rc == MST_OK) {
-        rc = mst_split_next(&e->split, budget, &piece);
-
-        if (rc == MST_OK) {
-            rc = mst_encode_piece(e, piece, budget);
-        }
+        rc = e->tokenizer->kind == MST_TOKENIZER_SPM
+             ? mst_encode_part(e, budget) : mst_encode_word(e, budget);
     }
 
     if (rc != MST_DONE) {
@@ -249,6 +330,13 @@ mst_encode_text(mst_encode_t *e, const mst_span_t *span, size_t *budget)
     }
 
     e->in_text = 0;
+    n = span->skip < e->n - e->first ? span->skip : e->n - e->first;
+
+    if (n) {
+        e->n -= n;
+        memmove(e->ids + e->first, e->ids + e->first + n,
+                (e->n - e->first) * sizeof(uint32_t));
+    }
 
     return MST_OK;
 }

@@ -16,6 +16,9 @@ mst_prompt_init(mst_prompt_t *p)
     p->spans = NULL;
     p->n = 0;
     p->size = 0;
+    p->apart = 0;
+    p->glued = 0;
+    p->skip = 0;
 }
 
 
@@ -74,7 +77,7 @@ mst_prompt_text(mst_prompt_t *p, const char *data, size_t len)
         return MST_ERROR;
     }
 
-    if (p->n && p->spans[p->n - 1].len) {
+    if (p->n && p->spans[p->n - 1].len && !p->apart) {
         p->spans[p->n - 1].len += len;
         return MST_OK;
     }
@@ -83,8 +86,23 @@ mst_prompt_text(mst_prompt_t *p, const char *data, size_t len)
     s->off = off;
     s->len = len;
     s->id = 0;
+    s->glued = (uint32_t) p->glued;
+    s->skip = p->skip;
+
+    p->apart = 0;
+    p->glued = 0;
+    p->skip = 0;
 
     return MST_OK;
+}
+
+
+void
+mst_prompt_part(mst_prompt_t *p, int glued, uint32_t skip)
+{
+    p->apart = 1;
+    p->glued = glued;
+    p->skip = skip;
 }
 
 
@@ -101,6 +119,8 @@ mst_prompt_control(mst_prompt_t *p, uint32_t id)
     s->off = p->text.len;
     s->len = 0;
     s->id = id;
+    s->glued = 0;
+    s->skip = 0;
 
     return MST_OK;
 }

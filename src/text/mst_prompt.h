@@ -5,7 +5,8 @@
  * whatever it spells; a control span is a token id that the template (or a
  * client that sends ids) named.  Neighbouring texts are joined into one
  * span, because the tokenizer's splits cross their border (ChatML's
- * "user\n" and the message are one segment).
+ * "user\n" and the message are one segment); mst_prompt_part() begins one
+ * that is encoded by itself, as Mistral's own formats want it.
  *
  * One thread at a time; belongs to one request.
  */
@@ -23,6 +24,8 @@ typedef struct {
     size_t    off;             /* into text.data */
     size_t    len;             /* bytes; 0 = a control span */
     uint32_t  id;              /* of a control span */
+    uint32_t  glued;           /* SentencePiece: no space is put before it */
+    uint32_t  skip;            /* of its ids, the first that are dropped */
 } mst_span_t;
 
 
@@ -31,6 +34,9 @@ typedef struct {
     mst_span_t  *spans;        /* owned */
     size_t       n;
     size_t       size;         /* spans allocated */
+    int          apart;        /* the next text is a span of its own */
+    int          glued;        /* and gets no space */
+    uint32_t     skip;         /* and loses so many ids */
 } mst_prompt_t;
 
 
@@ -40,6 +46,11 @@ void mst_prompt_fini(mst_prompt_t *p);
 /* MST_OK or MST_ERROR (memory); an empty text adds nothing */
 int mst_prompt_text(mst_prompt_t *p, const char *data, size_t len);
 int mst_prompt_control(mst_prompt_t *p, uint32_t id);
+
+/* the text that comes next is encoded apart from the one before.  glued: it
+   goes on where that ended, without SentencePiece's space; skip: so many of
+   its first ids are dropped */
+void mst_prompt_part(mst_prompt_t *p, int glued, uint32_t skip);
 
 
 #endif /* MST_PROMPT_H */

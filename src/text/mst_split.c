@@ -21,7 +21,7 @@ mst_split_class(const unsigned char *p, const unsigned char *end, size_t *n)
 
     if (*p < 0x80) {
         *n = 1;
-        return mst_unicode_ascii[*p];
+        return mst_unicode_classes[mst_unicode_ascii[*p]];
     }
 
     *n = mst_utf8_decode(p, (size_t) (end - p), &cp);
@@ -31,8 +31,11 @@ mst_split_class(const unsigned char *p, const unsigned char *end, size_t *n)
 
 
 void
-mst_split_init(mst_split_t *s, const char *data, size_t len)
+mst_split_init(mst_split_t *s, mst_split_kind_t kind, const char *data,
+    size_t len)
 {
+    s->kind = kind;
+    s->mark = NULL;
     s->start = (const unsigned char *) data;
     s->pos = s->start;
     s->last = s->start;
@@ -92,7 +95,7 @@ mst_split_begin(mst_split_t *s)
 
     class = mst_split_class(p, s->end, &n);
 
-    if (class == MST_UNICODE_NUMBER) {
+    if (class == MST_UNICODE_NUMBER && s->kind == MST_SPLIT_SMOLLM) {
         return n;
     }
 
@@ -103,7 +106,9 @@ mst_split_begin(mst_split_t *s)
     if (*p == ' ' && s->pos < s->end) {
         class = mst_split_class(s->pos, s->end, &n);
 
-        if (class == MST_UNICODE_LETTER || class == MST_UNICODE_OTHER) {
+        if (class == MST_UNICODE_LETTER || class == MST_UNICODE_OTHER
+            || (class == MST_UNICODE_NUMBER && s->kind == MST_SPLIT_GPT2))
+        {
             s->run = (int) class;
         }
     }
@@ -146,6 +151,10 @@ mst_split_next(mst_split_t *s, size_t *budget, mst_str_t *piece)
     size_t                n, len;
     const unsigned char  *end;
 
+    if (s->kind >= MST_SPLIT_LLAMA3) {
+        return mst_split_word(s, budget, piece);
+    }
+
     if (s->start == s->end) {
         return MST_DONE;
     }
@@ -172,7 +181,8 @@ mst_split_next(mst_split_t *s, size_t *budget, mst_str_t *piece)
     end = s->pos;
 
     if (s->run == MST_UNICODE_SPACE && s->last > s->start && end < s->end
-        && mst_split_class(end, s->end, &n) != MST_UNICODE_NUMBER)
+        && (s->kind != MST_SPLIT_SMOLLM
+            || mst_split_class(end, s->end, &n) != MST_UNICODE_NUMBER))
     {
         end = s->last;
     }

@@ -1,13 +1,19 @@
 
 /*
- * The pre-tokenizer "smollm": every number code point is a piece of its own,
- * and the text between them is cut as GPT-2's expression would cut it,
+ * Pre-tokenizers: text to the pieces that byte-level BPE works on, as the
+ * expressions that tokenizers are published with would cut it, but by hand,
+ * in one pass without backtracking, and able to stop inside a piece of any
+ * length.
  *
- *     's|'t|'re|'ve|'m|'ll|'d
- *     | ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
- *
- * by hand, in one pass without backtracking, and able to stop inside a
- * piece of any length.
+ *   GPT2    's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+
+ *           |\s+(?!\S)|\s+
+ *   SMOLLM  every number code point is a piece of its own, GPT2 between them
+ *   LLAMA3  (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}
+ *           | ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+ *   QWEN2   the same, numbers one by one
+ *   TEKKEN  [^\r\n\p{L}\p{N}]?U*W+|[^\r\n\p{L}\p{N}]?U+W*|\p{N}
+ *           | ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+
+ *           with U = Lu Lt Lm Lo M and W = Ll Lm Lo M
  */
 
 #ifndef MST_SPLIT_H
@@ -20,23 +26,40 @@
 #include "base/mst_str.h"
 
 
+typedef enum {
+    MST_SPLIT_SMOLLM = 0,
+    MST_SPLIT_GPT2,
+    MST_SPLIT_LLAMA3,
+    MST_SPLIT_QWEN2,
+    MST_SPLIT_TEKKEN
+} mst_split_kind_t;
+
+
 typedef struct {
     const unsigned char  *start;   /* of the piece that comes next */
     const unsigned char  *pos;     /* seen so far of it */
     const unsigned char  *last;    /* where its last code point begins */
+    const unsigned char  *mark;    /* where it ends if what follows does not
+                                      fit; NULL: nowhere yet */
     const unsigned char  *end;     /* of the text */
-    int                   run;     /* MST_UNICODE_* that the piece goes on
-                                      with; -1: not begun */
+    mst_split_kind_t      kind;
+    int                   run;     /* MST_UNICODE_* or mst_split_word.c's part
+                                      that the piece goes on with; -1: not
+                                      begun */
 } mst_split_t;
 
 
-void mst_split_init(mst_split_t *s, const char *data, size_t len);
+void mst_split_init(mst_split_t *s, mst_split_kind_t kind, const char *data,
+    size_t len);
 
 /*
  * MST_OK and the next piece; MST_DONE: no more; MST_AGAIN: the budget is
  * used up inside a piece.  Takes the bytes looked at from *budget.
  */
 int mst_split_next(mst_split_t *s, size_t *budget, mst_str_t *piece);
+
+/* mst_split_word.c: the kinds from LLAMA3 on */
+int mst_split_word(mst_split_t *s, size_t *budget, mst_str_t *piece);
 
 
 #endif /* MST_SPLIT_H */

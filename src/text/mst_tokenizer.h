@@ -1,8 +1,8 @@
 
 /*
  * Text to token ids and back: the one door of this room.  Behind it stand
- * the byte-level BPE of GPT-2's kind (mst_bpe.c) and the null model's bytes;
- * SentencePiece and tekken join them with their own files.
+ * byte-level BPE (GPT-2's kind and tekken), SentencePiece BPE, and the null
+ * model's bytes.
  *
  * A tokenizer is immutable after it was created: the master loads it in the
  * configuration phase and the workers share its pages.  It keeps copies, not
@@ -43,6 +43,15 @@ typedef struct {
 mst_tokenizer_t *mst_tokenizer_create_gguf(const mst_gguf_t *g,
     mst_err_t *err);
 
+/* a SentencePiece model file ("tokenizer.model..."); "name" stands before
+   sentences */
+mst_tokenizer_t *mst_tokenizer_create_spm(const void *data, size_t len,
+    const char *name, mst_err_t *err);
+
+/* tekken.json; *version is what its config says: 3, 7, 11, ... */
+mst_tokenizer_t *mst_tokenizer_create_tekken(const char *text, size_t len,
+    const char *name, uint32_t *version, mst_err_t *err);
+
 /* the null model's: 256 ids, token id = byte value, no control tokens */
 mst_tokenizer_t *mst_tokenizer_create_bytes(mst_err_t *err);
 
@@ -60,7 +69,11 @@ mst_str_t mst_tokenizer_name(const mst_tokenizer_t *t, uint32_t id);
 
 int mst_tokenizer_is_control(const mst_tokenizer_t *t, uint32_t id);
 
-/* id of the control token with this spelling, or -1 */
+/* SentencePiece: an answer's first space is the tokenizer's own, and each
+   invalid byte is shown as one U+FFFD */
+int mst_tokenizer_is_spm(const mst_tokenizer_t *t);
+
+/* id of the control or user-defined token with this spelling, or -1 */
 int64_t mst_tokenizer_control(const mst_tokenizer_t *t, const char *name);
 
 

@@ -89,6 +89,27 @@ void
 mst_utf8_init(mst_utf8_t *u)
 {
     u->n = 0;
+    u->each = 0;
+}
+
+
+/* what is held turned out to be nothing */
+
+static int
+mst_utf8_drop(mst_utf8_t *u, mst_buf_t *out)
+{
+    uint32_t  n;
+
+    n = u->each ? u->n : 1;
+    u->n = 0;
+
+    for ( /* void */ ; n; n--) {
+        if (mst_buf_append(out, mst_utf8_replacement, 3) != MST_OK) {
+            return MST_ERROR;
+        }
+    }
+
+    return MST_OK;
 }
 
 
@@ -109,9 +130,7 @@ mst_utf8_push(mst_utf8_t *u, const void *data, size_t len, mst_buf_t *out)
 
                 /* p[i] is looked at again, as a beginning */
 
-                u->n = 0;
-
-                if (mst_buf_append(out, mst_utf8_replacement, 3) != MST_OK) {
+                if (mst_utf8_drop(u, out) != MST_OK) {
                     return MST_ERROR;
                 }
 
@@ -165,13 +184,7 @@ mst_utf8_push(mst_utf8_t *u, const void *data, size_t len, mst_buf_t *out)
 int
 mst_utf8_finish(mst_utf8_t *u, mst_buf_t *out)
 {
-    if (u->n == 0) {
-        return MST_OK;
-    }
-
-    u->n = 0;
-
-    return mst_buf_append(out, mst_utf8_replacement, 3);
+    return u->n ? mst_utf8_drop(u, out) : MST_OK;
 }
 
 

@@ -1,7 +1,8 @@
 
 /*
  * UTF-8: an incremental decoder that replaces what is invalid (one U+FFFD
- * per maximal invalid part, as WHATWG and Python do), and a validator.
+ * per maximal invalid part, as WHATWG and Python do, or one per byte, as
+ * SentencePiece does), and a validator.
  */
 
 #ifndef MST_UTF8_H
@@ -16,6 +17,7 @@
 typedef struct {
     unsigned char  held[4];    /* a valid beginning of one code point */
     uint32_t       n;          /* bytes in held: 0 .. 3 */
+    int            each;       /* one U+FFFD per byte */
 } mst_utf8_t;
 
 

@@ -11,7 +11,6 @@
 
 
 #define MST_VOCAB_MODEL   "tokenizer.ggml.model"
-#define MST_VOCAB_PRE     "tokenizer.ggml.pre"
 #define MST_VOCAB_TOKENS  "tokenizer.ggml.tokens"
 #define MST_VOCAB_TYPES   "tokenizer.ggml.token_type"
 
@@ -114,27 +113,35 @@ mst_vocab_find(const mst_vocab_t *v, int special, const char *data,
  * taking quadratic time; half-empty tables of honest ones need some dozens.
  */
 
-static int
-mst_vocab_insert(mst_vocab_t *v, uint32_t id, const mst_gguf_t *g,
-    mst_err_t *err)
+int
+mst_vocab_put(mst_vocab_t *v, uint32_t id, unsigned char type,
+    const char *data, size_t len)
 {
     int        special;
     uint32_t   i, n;
     uint64_t   h;
-    mst_str_t  s;
 
-    special = v->type[id] != MST_VOCAB_NORMAL;
-    s = mst_vocab_token(v, id);
-    h = mst_hash((uint64_t) special, s.data, s.len);
+    special = type != MST_VOCAB_NORMAL;
 
+    if (mst_vocab_find(v, special, data, len) >= 0) {
+        return MST_DECLINED;
+    }
+
+    memcpy(v->data + v->off[id], data, len);
+    v->off[id + 1] = v->off[id] + (uint32_t) len;
+    v->type[id] = type;
+
+    if (!special && len > v->max_token) {
+        v->max_token = (uint32_t) len;
+    }
+
+    h = mst_hash((uint64_t) special, data, len);
     i = (uint32_t) h & v->mask;
 
     for (n = 0; v->slots[i].ref; n++) {
 
         if (n == MST_VOCAB_MAX_PROBES) {
-            return mst_gguf_error(g, err, MST_VOCAB_TOKENS "[%u]: more than "
-                                  "%d tokens collide in the table", id,
-                                  MST_VOCAB_MAX_PROBES);
+            return MST_BUSY;
         }
 
         i = (i + 1) & v->mask;
@@ -198,11 +205,11 @@ mst_vocab_set_type(mst_vocab_t *v, uint32_t id, double type,
     const mst_gguf_t *g, mst_err_t *err)
 {
     if (type != MST_VOCAB_NORMAL && type != MST_VOCAB_CONTROL
-        && type != MST_VOCAB_UNUSED)
+        && type != MST_VOCAB_USER && type != MST_VOCAB_UNUSED)
     {
         return mst_gguf_error(g, err, MST_VOCAB_TYPES "[%u] is %.0f; "
-                              "supported are 1 (normal), 3 (control) and 5 "
-                              "(unused)", id, type);
+                              "supported are 1 (normal), 3 (control), 4 "
+                              "(user-defined) and 5 (unused)", id, type);
     }
 
     v->type[id] = (unsigned char) type;
@@ -291,10 +298,11 @@ static int
 mst_vocab_add(mst_vocab_t *v, uint32_t id, mst_str_t name,
     const mst_gguf_t *g, mst_err_t *err)
 {
-    char     *p;
-    char      q[MST_GGUF_SHOW];
-    int64_t   n;
-    uint32_t  cp;
+    char         bytes[MST_VOCAB_MAX_TOKEN];
+    char         q[MST_GGUF_SHOW];
+    int64_t      n;
+    uint32_t     cp;
+    const char  *p;
 
     if (name.len == 0 || name.len > MST_VOCAB_MAX_TOKEN) {
         return mst_gguf_error(g, err, MST_VOCAB_TOKENS "[%u] has %zu bytes, "
@@ -306,7 +314,8 @@ mst_vocab_add(mst_vocab_t *v, uint32_t id, mst_str_t name,
         return MST_ERROR;
     }
 
-    p = v->data + v->off[id];
+    p = name.data;
+    n = (int64_t) name.len;
 
     if (v->type[id] != MST_VOCAB_NORMAL) {
 
@@ -315,26 +324,24 @@ mst_vocab_add(mst_vocab_t *v, uint32_t id, mst_str_t name,
                                   "not UTF-8", id, mst_gguf_show(q, name));
         }
 
-        memcpy(p, name.data, name.len);
-        n = (int64_t) name.len;
-
     } else {
-        n = mst_vocab_unspell(name, p, &cp);
+        p = bytes;
+        n = mst_vocab_unspell(name, bytes, &cp);
 
         if (n < 0) {
             return mst_gguf_error(g, err, MST_VOCAB_TOKENS "[%u]: \"%s\" has "
                                   "U+%04X, which stands for no byte", id,
                                   mst_gguf_show(q, name), cp);
         }
-
-        if (n > v->max_token) {
-            v->max_token = (uint32_t) n;
-        }
     }
 
-    v->off[id + 1] = v->off[id] + (uint32_t) n;
+    if (mst_vocab_put(v, id, v->type[id], p, (size_t) n) != MST_OK) {
+        return mst_gguf_error(g, err, MST_VOCAB_TOKENS "[%u]: more than %d "
+                              "tokens collide in the table", id,
+                              MST_VOCAB_MAX_PROBES);
+    }
 
-    return mst_vocab_insert(v, id, g, err);
+    return MST_OK;
 }
 
 
@@ -356,29 +363,23 @@ mst_vocab_spelled(mst_gguf_array_t a)
 }
 
 
-static int
-mst_vocab_alloc(mst_vocab_t *v, const mst_gguf_array_t *a,
-    const mst_gguf_t *g, mst_err_t *err)
+int
+mst_vocab_init(mst_vocab_t *v, uint32_t n, size_t size)
 {
-    uint32_t  size;
+    uint32_t  slots;
 
-    v->n = (uint32_t) a->n;
-    size = mst_vocab_table_size(v->n);
-    v->mask = size - 1;
+    memset(v, 0, sizeof(mst_vocab_t));
 
-    v->data = mst_alloc(mst_vocab_spelled(*a));
-    v->off = mst_calloc((size_t) v->n + 1, sizeof(uint32_t));
-    v->type = mst_calloc(v->n, 1);
-    v->slots = mst_calloc(size, sizeof(mst_vocab_slot_t));
+    v->n = n;
+    slots = mst_vocab_table_size(n);
+    v->mask = slots - 1;
 
-    if (v->data == NULL || v->off == NULL || v->type == NULL
-        || v->slots == NULL)
-    {
-        return mst_gguf_error(g, err, "no memory for a vocabulary of %u "
-                              "tokens", v->n);
-    }
+    v->data = mst_alloc(size ? size : 1);
+    v->off = mst_calloc((size_t) n + 1, sizeof(uint32_t));
+    v->type = mst_calloc(n, 1);
+    v->slots = mst_calloc(slots, sizeof(mst_vocab_slot_t));
 
-    return MST_OK;
+    return v->data && v->off && v->type && v->slots ? MST_OK : MST_ERROR;
 }
 
 
@@ -417,7 +418,6 @@ mst_vocab_init_gguf(mst_vocab_t *v, const mst_gguf_t *g, mst_err_t *err)
     memset(v, 0, sizeof(mst_vocab_t));
 
     if (mst_vocab_expect(g, MST_VOCAB_MODEL, "gpt2", err) != MST_OK
-        || mst_vocab_expect(g, MST_VOCAB_PRE, "smollm", err) != MST_OK
         || mst_vocab_array(g, MST_VOCAB_TOKENS, &a, err) != MST_OK)
     {
         return MST_ERROR;
@@ -435,9 +435,12 @@ mst_vocab_init_gguf(mst_vocab_t *v, const mst_gguf_t *g, mst_err_t *err)
                               MST_VOCAB_MAX_TOKENS);
     }
 
-    if (mst_vocab_alloc(v, &a, g, err) != MST_OK
-        || mst_vocab_types(v, g, err) != MST_OK)
-    {
+    if (mst_vocab_init(v, (uint32_t) a.n, mst_vocab_spelled(a)) != MST_OK) {
+        return mst_gguf_error(g, err, "no memory for a vocabulary of %u "
+                              "tokens", v->n);
+    }
+
+    if (mst_vocab_types(v, g, err) != MST_OK) {
         return MST_ERROR;
     }
 

@@ -1,8 +1,8 @@
 
 /*
  * The vocabulary of a model file: ids, spellings, types, and the way from a
- * spelling to its id.  For the byte-level BPE of GPT-2's kind; everything is
- * copied and checked when the file is read.
+ * spelling to its id.  Everything is copied and checked when the file is
+ * read.  SentencePiece's U+2581 is kept as the space that it stands for.
  *
  * Two name spaces: text (normal tokens, by the bytes that they stand for)
  * and special (control and unused ones, by their spelling), so that no text
@@ -22,13 +22,16 @@
 
 
 #define MST_VOCAB_MAX_TOKENS  1048576
-#define MST_VOCAB_MAX_TOKEN   1024             /* bytes of one token */
+#define MST_VOCAB_MAX_TOKEN   256              /* bytes of one token */
 #define MST_VOCAB_MAX_PROBES  256              /* in a hash table */
 
 /* the numbers of tokenizer.ggml.token_type */
 #define MST_VOCAB_NORMAL      1
+#define MST_VOCAB_UNKNOWN     2
 #define MST_VOCAB_CONTROL     3
+#define MST_VOCAB_USER        4    /* found in text before anything else */
 #define MST_VOCAB_UNUSED      5
+#define MST_VOCAB_BYTE        6    /* "<0x0A>": bytes of what has no token */
 
 
 typedef struct {
@@ -48,7 +51,19 @@ typedef struct {
 } mst_vocab_t;
 
 
-/* leaves v fit for _fini whatever it returns */
+/* room for n tokens of "size" bytes altogether; MST_ERROR: memory.  Leaves v
+   fit for _fini whatever it returns */
+int mst_vocab_init(mst_vocab_t *v, uint32_t n, size_t size);
+
+/*
+ * Token id, one after the other from 0 on; bytes of a normal one, spelling of
+ * another.  MST_OK; MST_DECLINED: this spelling is there already; MST_BUSY:
+ * too many collide in the table.
+ */
+int mst_vocab_put(mst_vocab_t *v, uint32_t id, unsigned char type,
+    const char *data, size_t len);
+
+/* of GPT-2's kind; leaves v fit for _fini whatever it returns */
 int mst_vocab_init_gguf(mst_vocab_t *v, const mst_gguf_t *g, mst_err_t *err);
 void mst_vocab_fini(mst_vocab_t *v);
 

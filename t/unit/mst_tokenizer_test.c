@@ -221,8 +221,12 @@ damage(size_t what)
     case 5: vocab.bos = -1; vocab.add_bos = 1; break;
     case 6: vocab.eos = -1; vocab.add_eos = 1; break;
     case 7: vocab.add_prefix = 1; break;
-    case 8: vocab.model = "llama"; break;
+    case 8: vocab.model = "bert"; break;
     case 9: vocab_raw_merge(&vocab, "x", 1); break;
+    case 10: vocab.pre = NULL; break;
+    case 11: vocab.pre = "tek\nken"; break;
+    case 12: vocab.model = NULL; break;
+    case 13: vocab.model = "llama"; break;
     }
 }
 
@@ -242,8 +246,13 @@ test_damage(void **state)
         "add_bos_token is true and tokenizer.ggml.bos_token_id is missing",
         "add_eos_token is true and tokenizer.ggml.eos_token_id is missing",
         "add_space_prefix is true; supported is false",
-        "model is \"llama\"; supported is \"gpt2\"",
-        "merges[6]: \"x\" is not two tokens"
+        "model is \"bert\"; supported are \"gpt2\" and \"llama\"",
+        "merges[6]: \"x\" is not two tokens",
+        "pre is missing",
+        "pre is \"tek?ken\"; supported are smollm, gpt-2, llama-bpe, qwen2 "
+            "and tekken",
+        "model is missing; supported are \"gpt2\" and \"llama\"",
+        "scores is missing"
     };
 
     (void) state;
@@ -385,7 +394,7 @@ test_no_memory(void **state)
         assert_non_null(strstr(err.text, "no memory for "));
     }
 
-    assert_int_equal(n, 8);
+    assert_int_equal(n, 11);
     mst_tokenizer_destroy(t);
     mst_gguf_close(g);
     build_fini(&b);

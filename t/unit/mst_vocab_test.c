@@ -104,28 +104,26 @@ damage(int what)
 
     case 0: vocab.model = NULL; break;
     case 1: vocab.model = "llama"; break;
-    case 2: vocab.pre = NULL; break;
-    case 3: vocab.pre = "tek\nken"; break;
-    case 4: vocab.tokens_type = 0xff; break;
-    case 5: vocab.tokens_type = MST_GGUF_U32; break;
-    case 6: vocab.n = 0; break;
-    case 7: vocab.types_type = 0xff; break;
-    case 8: vocab.types_type = MST_GGUF_F32; break;
-    case 9: vocab.n_types--; break;
-    case 10: (void) vocab_raw(&vocab, "x1", 2, 4); break;
-    case 11: (void) vocab_raw(&vocab, "x1", 2, 6); break;
-    case 12: (void) vocab_raw(&vocab, "", 0, 1); break;
-    case 13: (void) vocab_raw(&vocab, big, sizeof(big), 1); break;
-    case 14: (void) vocab_text(&vocab, " the", 4); break;
-    case 15: (void) vocab_control(&vocab, "<|im_end|>"); break;
-    case 16: (void) vocab_control(&vocab, "aaaa"); break;
-    case 17: (void) vocab_text(&vocab, "<|im_end|>", 10); break;
-    case 18: (void) vocab_raw(&vocab, "a b", 3, 1); break;
-    case 19: (void) vocab_raw(&vocab, "\xff", 1, 1); break;
-    case 20: (void) vocab_raw(&vocab, "\xe6\x97", 2, 3); break;
-    case 21: vocab.tokens[0].type = 0xffffffff; break;
+    case 2: vocab.tokens_type = 0xff; break;
+    case 3: vocab.tokens_type = MST_GGUF_U32; break;
+    case 4: vocab.n = 0; break;
+    case 5: vocab.types_type = 0xff; break;
+    case 6: vocab.types_type = MST_GGUF_F32; break;
+    case 7: vocab.n_types--; break;
+    case 8: (void) vocab_raw(&vocab, "x1", 2, 7); break;
+    case 9: (void) vocab_raw(&vocab, "x1", 2, 6); break;
+    case 10: (void) vocab_raw(&vocab, "", 0, 1); break;
+    case 11: (void) vocab_raw(&vocab, big, sizeof(big), 1); break;
+    case 12: (void) vocab_text(&vocab, " the", 4); break;
+    case 13: (void) vocab_control(&vocab, "<|im_end|>"); break;
+    case 14: (void) vocab_control(&vocab, "aaaa"); break;
+    case 15: (void) vocab_text(&vocab, "<|im_end|>", 10); break;
+    case 16: (void) vocab_raw(&vocab, "a b", 3, 1); break;
+    case 17: (void) vocab_raw(&vocab, "\xff", 1, 1); break;
+    case 18: (void) vocab_raw(&vocab, "\xe6\x97", 2, 3); break;
+    case 19: vocab.tokens[0].type = 0xffffffff; break;
 
-    case 22:
+    case 20:
         vocab.types_type = MST_GGUF_BOOL;
 
         for (i = 0; i < vocab.n; i++) {
@@ -158,8 +156,6 @@ test_damage(void **state)
     static const char *const  sentences[] = {
         "tokenizer.ggml.model is missing; supported is \"gpt2\"",
         "tokenizer.ggml.model is \"llama\"; supported is \"gpt2\"",
-        "tokenizer.ggml.pre is missing; supported is \"smollm\"",
-        "tokenizer.ggml.pre is \"tek?ken\"; supported is \"smollm\"",
         "tokenizer.ggml.tokens is missing",
         "tokenizer.ggml.tokens is an array of type 4, not of strings",
         "tokenizer.ggml.tokens has 0 elements, the limits are 1 and 1048576",
@@ -167,13 +163,13 @@ test_damage(void **state)
         "tokenizer.ggml.token_type is an array of type 6, not of integers",
         "tokenizer.ggml.token_type has 255 elements, tokenizer.ggml.tokens "
             "has 256",
-        "tokenizer.ggml.token_type[256] is 4; supported are 1 (normal), 3 "
-            "(control) and 5 (unused)",
+        "tokenizer.ggml.token_type[256] is 7; supported are 1 (normal), 3 "
+            "(control), 4 (user-defined) and 5 (unused)",
         "tokenizer.ggml.token_type[256] is 6; supported are 1 (normal), 3 "
-            "(control) and 5 (unused)",
-        "tokenizer.ggml.tokens[256] has 0 bytes, the limits are 1 and 1024",
-        "tokenizer.ggml.tokens[256] has 1025 bytes, the limits are 1 and "
-            "1024",
+            "(control), 4 (user-defined) and 5 (unused)",
+        "tokenizer.ggml.tokens[256] has 0 bytes, the limits are 1 and 256",
+        "tokenizer.ggml.tokens[256] has 257 bytes, the limits are 1 and "
+            "256",
         "tokenizer.ggml.tokens[256]: \"??the\" is token 252 already",
         "tokenizer.ggml.tokens[256]: \"<|im_end|>\" is token 2 already",
         "tokenizer.ggml.tokens[256]: \"aaaa\" is token 254 already",
@@ -184,7 +180,7 @@ test_damage(void **state)
             "byte",
         "tokenizer.ggml.tokens[256]: \"??\" is not UTF-8",
         "tokenizer.ggml.token_type[0] is -1; supported are 1 (normal), 3 "
-            "(control) and 5 (unused)",
+            "(control), 4 (user-defined) and 5 (unused)",
         "tokenizer.ggml.token_type is an array of type 7, not of integers",
         "tokenizer.ggml.tokens: no token for byte 0x7E"
     };
