@@ -25,7 +25,10 @@ my $child;
 my %known = map { $_ => 1 } qw/ ARG CMD COPY ENTRYPOINT ENV EXPOSE FROM
                                 HEALTHCHECK RUN STOPSIGNAL VOLUME WORKDIR /;
 
-my @needed = libraries("$Build/ngx_http_mistral_module.so",
+# but those of a build with sanitizers, which is no image's
+
+my @needed = grep { !/^lib(?:asan|ubsan|tsan)\d/ }
+             libraries("$Build/ngx_http_mistral_module.so",
                        "$Build/mistral");
 
 cmp_ok(scalar @needed, '>=', 3, 'libraries and their packages');
@@ -122,7 +125,7 @@ for my $file (qw/ config config.make Makefile src docker /,
     system "cp -r '$file' '$copy/'" if $file ne 'docker';
 }
 
-my $plan = `make -n -C '$copy' build/mistral 2>&1`;
+my $plan = `make -n -C '$copy' BUILD=build build/mistral 2>&1`;
 
 is($?, 0, 'make has all that it asks for') or diag $plan;
 
