@@ -4,25 +4,21 @@
  * the scheduler becomes a batch, and what the runner sampled becomes events.
  */
 
-#include <math.h>
 #include <string.h>
 
 #include "base/mst_hash.h"
 #include "base/mst_mem.h"
 #include "base/mst_time.h"
 #include "engine/mst_engine.h"
-#include "engine/mst_rate.h"
+#include "engine/mst_meter.h"
 #include "engine/mst_sched.h"
+#include "engine/mst_submit.h"
 #include "engine/mst_tag.h"
 
 
 #define MST_ENGINE_MAX_BATCH  (1u << 20)
 #define MST_ENGINE_MAX_CHUNK  (1u << 24)
 #define MST_ENGINE_MAX_SEQS   (1u << 24)
-
-/* what is measured shall follow the load, and not each request */
-#define MST_ENGINE_SPAN       10.0             /* seconds */
-#define MST_ENGINE_FULL_SPAN  2.0              /* of full steps */
 
 
 struct mst_engine_s {
@@ -36,12 +32,7 @@ struct mst_engine_s {
     mst_list_t          all;       /* mst_seq_t.all, in order of arrival */
     uint64_t            arrivals;
 
-    mst_rate_t          prompts;   /* tokens of full steps */
-    mst_rate_t          finishes;
-    mst_rate_t          tokens;
-    uint64_t            busy_ns;   /* work was accounted for until then; 0 =
-                                      there was none */
-    mst_engine_stats_t  seen;      /* finished and completion_tokens then */
+    mst_meter_t         meter;
 
     mst_step_t          step;      /* its arrays: [max_batch] */
     mst_engine_stats_t  stats;     /* counters; the rest is asked for */
@@ -55,8 +46,6 @@ struct mst_engine_s {
 static int mst_engine_conf_check(const mst_engine_conf_t *conf,
     const mst_model_info_t *info, mst_err_t *err);
 static int mst_engine_init(mst_engine_t *e);
-static int mst_engine_check(const mst_engine_t *e, const mst_submit_t *s,
-    mst_err_t *err);
 static void mst_engine_batch(mst_engine_t *e, uint64_t now_ns);
 static int mst_engine_echo(mst_engine_t *e, mst_seq_t *q,
     const mst_sampled_t *scored);
@@ -149,9 +138,7 @@ mst_engine_init(mst_engine_t *e)
     info = &e->runner.info;
     n = e->conf.max_batch;
 
-    mst_rate_init(&e->prompts, MST_ENGINE_FULL_SPAN);
-    mst_rate_init(&e->finishes, MST_ENGINE_SPAN);
-    mst_rate_init(&e->tokens, MST_ENGINE_SPAN);
+    mst_meter_init(&e->meter);
 
     if (mst_block_init(&e->pool, info->n_blocks) != MST_OK
         || mst_tag_init(&e->tags) != MST_OK)
@@ -297,7 +284,14 @@ mst_engine_submit(mst_engine_t *e, const mst_submit_t *s, uint64_t now_ns)
 
     e->err.text[0] = '\0';
 
-    if (mst_engine_check(e, s, &e->err) != MST_OK) {
+    if (mst_submit_check(s, info->n_vocab, &e->err) != MST_OK) {
+        mst_engine_refuse(e, s->tag, MST_REFUSE_INVALID, e->err.text);
+        return;
+    }
+
+    if (mst_tag_find(&e->tags, s->tag)) {
+        (void) mst_err_set(&e->err, "tag %llu is in use",
+                           (unsigned long long) s->tag);
         mst_engine_refuse(e, s->tag, MST_REFUSE_INVALID, e->err.text);
         return;
     }
@@ -336,68 +330,6 @@ mst_engine_submit(mst_engine_t *e, const mst_submit_t *s, uint64_t now_ns)
 
     mst_tag_insert(&e->tags, q);
     mst_list_insert_tail(&e->all, &q->all);
-}
-
-
-/* the host copies what a worker wrote: nothing of it is trusted here */
-
-static int
-mst_engine_check(const mst_engine_t *e, const mst_submit_t *s, mst_err_t *err)
-{
-    uint32_t  i, n_vocab;
-
-    n_vocab = e->runner.info.n_vocab;
-
-    if (s->n_prompt == 0) {
-        return mst_err_set(err, "the prompt is empty");
-    }
-
-    if (s->n_stop > MST_MAX_STOP_IDS || s->n_bias > MST_MAX_BIAS) {
-        return mst_err_set(err, "%u stop ids and %u biases, at most %d and "
-                           "%d are allowed", s->n_stop, s->n_bias,
-                           MST_MAX_STOP_IDS, MST_MAX_BIAS);
-    }
-
-    if (mst_params_check(&s->params, err) != MST_OK
-        || mst_claim_check(&s->claim, err) != MST_OK)
-    {
-        return MST_ERROR;
-    }
-
-    for (i = 0; i < s->n_prompt; i++) {
-        if (s->prompt[i] >= n_vocab) {
-            return mst_err_set(err, "token %u of the prompt is %u, the "
-                               "vocabulary has %u", i, s->prompt[i], n_vocab);
-        }
-    }
-
-    for (i = 0; i < s->n_stop; i++) {
-        if (s->stop_ids[i] >= n_vocab) {
-            return mst_err_set(err, "stop id %u, the vocabulary has %u",
-                               s->stop_ids[i], n_vocab);
-        }
-    }
-
-    for (i = 0; i < s->n_bias; i++) {
-
-        /* written so that NaN fails */
-
-        if (s->bias[i].id >= n_vocab
-            || !(fabsf(s->bias[i].value) <= 100))
-        {
-            return mst_err_set(err, "bias %g of token %u, allowed are -100 "
-                               ".. 100 of %u tokens",
-                               (double) s->bias[i].value, s->bias[i].id,
-                               n_vocab);
-        }
-    }
-
-    if (mst_tag_find(&e->tags, s->tag)) {
-        return mst_err_set(err, "tag %llu is in use",
-                           (unsigned long long) s->tag);
-    }
-
-    return MST_OK;
 }
 
 
@@ -510,9 +442,7 @@ mst_engine_step(mst_engine_t *e, uint64_t now_ns, uint64_t *wake_ns,
 
     s = &e->sched;
 
-    if (e->busy_ns == 0) {
-        e->busy_ns = now_ns;
-    }
+    mst_meter_begin(&e->meter, now_ns);
 
     mst_sched_plan(s, now_ns);
     mst_engine_announce(e, now_ns);
@@ -546,9 +476,9 @@ mst_engine_step(mst_engine_t *e, uint64_t now_ns, uint64_t *wake_ns,
     }
 
     if (s->left == 0) {
-        mst_rate_add(&e->prompts, mst_engine_prompt_tokens(e),
+        mst_rate_add(&e->meter.prompts, mst_engine_prompt_tokens(e),
                      e->stats.last_step_ns);
-        s->rate = mst_rate_get(&e->prompts);
+        s->rate = mst_rate_get(&e->meter.prompts);
     }
 
     n = s->n_items;
@@ -586,23 +516,11 @@ mst_engine_prompt_tokens(const mst_engine_t *e)
 }
 
 
-/* time without work does not count: it says nothing of what could be done */
-
 static void
 mst_engine_measure(mst_engine_t *e, uint64_t now_ns)
 {
-    uint64_t             ns;
-    mst_engine_stats_t  *st;
-
-    st = &e->stats;
-    ns = now_ns > e->busy_ns ? now_ns - e->busy_ns : 0;
-
-    mst_rate_add(&e->finishes, st->finished - e->seen.finished, ns);
-    mst_rate_add(&e->tokens, st->completion_tokens
-                             - e->seen.completion_tokens, ns);
-
-    e->seen = *st;
-    e->busy_ns = e->sched.n_running + e->sched.n_waiting ? now_ns : 0;
+    mst_meter_add(&e->meter, e->stats.finished, e->stats.completion_tokens,
+                  now_ns, e->sched.n_running + e->sched.n_waiting != 0);
 }
 
 
@@ -805,9 +723,9 @@ mst_engine_stats(const mst_engine_t *e, mst_engine_stats_t *s)
     s->blocks_cached = e->pool.n_cached;
     s->paused = e->sched.n_paused;
     s->prefilling = mst_sched_prefilling(&e->sched);
-    s->prompt_rate = mst_rate_get(&e->prompts);
-    s->finish_rate = mst_rate_get(&e->finishes);
-    s->token_rate = mst_rate_get(&e->tokens);
+    s->prompt_rate = mst_rate_get(&e->meter.prompts);
+    s->finish_rate = mst_rate_get(&e->meter.finishes);
+    s->token_rate = mst_rate_get(&e->meter.tokens);
 }
 
 
