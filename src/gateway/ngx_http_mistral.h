@@ -6,9 +6,12 @@
  *   model.c     the mistral_model block; load.c opens what it names
  *   engine.c    the master's side of an engine: create, adopt, hand over
  *   spawn.c     runs the program: probe, start
- *   link.c      a worker's side: slot, rings, wake-ups, calls in flight
+ *   link.c      a worker's side: slot, rings, wake-ups; call.c the calls in
+ *               flight, wish.c what is wanted of them
  *   log.c       the engine's log lines to the error log
  *   policy.c    the policies' table and their steps in a request
+ *   pressure.c  whose turn it is, who is turned away; stream.c times, slow
+ *               readers
  *   deny.c      patterns that no prompt may match
  *   route.c     which model may be asked for; canary.c, breaker.c, fallback.c
  *               which one answers; keep.c what they keep over reloads

@@ -658,7 +658,7 @@ ngx_http_mistral_link_timer_handler(ngx_event_t *ev)
     }
 
     ngx_http_mistral_cancel_look();
-    ngx_http_mistral_call_retry(link);
+    ngx_http_mistral_wish_retry(link);
     ngx_http_mistral_metrics_fold(link->metrics, &link->engine->map);
 
     shm = link->engine->map.shm;

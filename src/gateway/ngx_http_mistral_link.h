@@ -1,7 +1,8 @@
 
 /*
  * A worker's link to one engine: shared by link.c, which opens and watches
- * it, and call.c, which moves records over it.  One thread, one process.
+ * it, and call.c and wish.c, which move records over it.  One thread, one
+ * process.
  */
 
 #ifndef NGX_HTTP_MISTRAL_LINK_H
@@ -91,7 +92,11 @@ ngx_int_t ngx_http_mistral_call_pass(ngx_http_mistral_link_t *link);
 void ngx_http_mistral_call_lost(ngx_http_mistral_link_t *link,
     ngx_uint_t all);
 ngx_uint_t ngx_http_mistral_call_busy(ngx_http_mistral_link_t *link);
-void ngx_http_mistral_call_retry(ngx_http_mistral_link_t *link);
+
+/* wish.c */
+void ngx_http_mistral_wish_cancel(ngx_http_mistral_link_t *link, uint64_t id,
+    uint32_t engine_epoch);
+void ngx_http_mistral_wish_retry(ngx_http_mistral_link_t *link);
 
 /* exit.c: begin: this worker leaves */
 void ngx_http_mistral_exit_watch(ngx_http_mistral_link_t *link);
