@@ -372,12 +372,40 @@ mst_bpe_finish(mst_bpe_t *b)
 }
 
 
+/* byte tokens "<0x0A>", and which characters need no second look */
+
+static void
+mst_bpe_fallback(mst_bpe_t *b)
+{
+    char      c, name[8];
+    int64_t   id;
+    uint32_t  i;
+
+    for (i = 0; i < 256; i++) {
+        (void) snprintf(name, sizeof(name), "<0x%02X>", i);
+        id = mst_vocab_find(b->vocab, 1, name, strlen(name));
+        b->byte_id[i] = id < 0 || b->vocab->type[id] != MST_VOCAB_BYTE
+                        ? MST_BPE_NONE : (uint32_t) id;
+        b->drops |= b->byte_id[i] == MST_BPE_NONE;
+
+        c = (char) i;
+        b->plain[i] = i < 128 && i != ' ' && i != '['
+                      && mst_vocab_find(b->vocab, 0, &c, 1) >= 0;
+    }
+}
+
+
 static void
 mst_bpe_bytes(mst_bpe_t *b)
 {
     char      c;
     int64_t   id;
     uint32_t  i;
+
+    if (b->chars) {
+        mst_bpe_fallback(b);
+        return;
+    }
 
     for (i = 0; i < 256; i++) {
         c = (char) i;
@@ -411,7 +439,7 @@ mst_bpe_table(mst_bpe_t *b, uint32_t n)
 
 int
 mst_bpe_init_merges(mst_bpe_t *b, const mst_vocab_t *v,
-    const mst_bpe_merge_t *merges, uint32_t n, uint32_t *bad)
+    const mst_bpe_merge_t *merges, uint32_t n, int chars, uint32_t *bad)
 {
     uint32_t         i, other;
     mst_bpe_merge_t  m;
@@ -424,6 +452,7 @@ mst_bpe_init_merges(mst_bpe_t *b, const mst_vocab_t *v,
         return MST_ERROR;
     }
 
+    b->chars = chars;
     mst_bpe_bytes(b);
 
     for (i = 0; i < n; i++) {
@@ -444,10 +473,6 @@ int
 mst_bpe_init_ranks(mst_bpe_t *b, const mst_vocab_t *v, const uint32_t *ranks,
     int chars)
 {
-    char      name[8];
-    int64_t   id;
-    uint32_t  i;
-
     memset(b, 0, sizeof(mst_bpe_t));
     b->vocab = v;
     b->chars = chars;
@@ -459,22 +484,7 @@ mst_bpe_init_ranks(mst_bpe_t *b, const mst_vocab_t *v, const uint32_t *ranks,
 
     memcpy(b->ranks, ranks, (size_t) v->n * sizeof(uint32_t));
 
-    if (!chars) {
-        mst_bpe_bytes(b);
-        return mst_bpe_finish(b);
-    }
-
-    for (i = 0; i < 256; i++) {
-        (void) snprintf(name, sizeof(name), "<0x%02X>", i);
-        id = mst_vocab_find(v, 1, name, strlen(name));
-        b->byte_id[i] = id < 0 || v->type[id] != MST_VOCAB_BYTE
-                        ? MST_BPE_NONE : (uint32_t) id;
-        b->drops |= b->byte_id[i] == MST_BPE_NONE;
-
-        name[0] = (char) i;
-        b->plain[i] = i < 128 && i != ' ' && i != '['
-                      && mst_vocab_find(v, 0, name, 1) >= 0;
-    }
+    mst_bpe_bytes(b);
 
     return mst_bpe_finish(b);
 }

@@ -69,9 +69,10 @@ int mst_bpe_init_ranks(mst_bpe_t *b, const mst_vocab_t *v,
     const uint32_t *ranks, int chars);
 
 /* a list of n merges: left, right and id of each, in the order of their
-   ranks.  MST_ERROR: memory, or the same pair twice (*bad: which) */
+   ranks; chars as above.  MST_ERROR: memory, or the same pair twice (*bad:
+   which) */
 int mst_bpe_init_merges(mst_bpe_t *b, const mst_vocab_t *v,
-    const mst_bpe_merge_t *merges, uint32_t n, uint32_t *bad);
+    const mst_bpe_merge_t *merges, uint32_t n, int chars, uint32_t *bad);
 
 void mst_bpe_fini(mst_bpe_t *b);               /* may be called twice */
 

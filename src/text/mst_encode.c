@@ -234,6 +234,20 @@ mst_encode_piece(mst_encode_t *e, mst_str_t piece, size_t *budget)
 }
 
 
+/* is a space put before this text? */
+
+static int
+mst_encode_prefix(const mst_tokenizer_t *t, const char *data, size_t len)
+{
+    if (t->prefix == MST_HF_PREFIX_UNLESS) {
+        return data[0] != ' '
+               && !(len >= 3 && memcmp(data, "\xe2\x96\x81", 3) == 0);
+    }
+
+    return t->prefix == MST_HF_PREFIX;
+}
+
+
 static void
 mst_encode_begin(mst_encode_t *e, const mst_span_t *span)
 {
@@ -244,7 +258,9 @@ mst_encode_begin(mst_encode_t *e, const mst_span_t *span)
     data = e->prompt->text.data + span->off;
 
     if (t->kind == MST_TOKENIZER_SPM) {
-        mst_spm_split_init(&e->spm, &t->bpe, data, span->len, !span->glued);
+        mst_spm_split_init(&e->spm, &t->bpe, data, span->len,
+                           !span->glued && mst_encode_prefix(t, data,
+                                                             span->len));
 
     } else {
         mst_split_init(&e->split, t->split, data, span->len);

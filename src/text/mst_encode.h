@@ -8,6 +8,7 @@
 
 #include "text/mst_bpe.h"
 #include "text/mst_chain.h"
+#include "text/mst_hf.h"
 #include "text/mst_split.h"
 #include "text/mst_spm.h"
 #include "text/mst_tokenizer.h"
@@ -25,6 +26,7 @@ struct mst_tokenizer_s {
     mst_tokenizer_info_t  info;
     mst_tokenizer_kind_t  kind;
     mst_split_kind_t      split;   /* of BPE */
+    mst_hf_prefix_t       prefix;  /* of SPM */
     int                   whole;   /* a piece that is a token is taken as it,
                                       though merging would not make it */
     mst_vocab_t           vocab;

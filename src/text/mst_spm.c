@@ -256,10 +256,8 @@ failed:
 }
 
 
-/* U+2581 to a space; -1: too long */
-
-static int
-mst_spm_unescape(mst_str_t s, char *bytes)
+int
+mst_spm_unescape(mst_str_t s, char *bytes, int size)
 {
     int     n;
     size_t  i;
@@ -268,7 +266,7 @@ mst_spm_unescape(mst_str_t s, char *bytes)
 
     for (i = 0; i < s.len; n++) {
 
-        if (n == MST_VOCAB_MAX_TOKEN) {
+        if (n == size) {
             return -1;
         }
 
@@ -300,7 +298,7 @@ mst_spm_put(mst_vocab_t *v, uint32_t id, const mst_spm_piece_t *p,
                            "%u", name, id, p->type);
     }
 
-    n = mst_spm_unescape(p->piece, bytes);
+    n = mst_spm_unescape(p->piece, bytes, sizeof(bytes));
 
     if (n < 0) {
         return mst_err_set(err, "%s: piece %u has more than %d bytes", name,
@@ -361,12 +359,7 @@ mst_spm_ranks(mst_vocab_t *v, mst_bpe_t *b, const mst_spm_piece_t *pieces,
 }
 
 
-/*
- * What the cutting relies on: a space only stands at a token's beginning, or
- * in a token of spaces; and each code point of a token has one of its own.
- */
-
-static int
+int
 mst_spm_check(const mst_vocab_t *v, const char *name, mst_err_t *err)
 {
     size_t     k, size;

@@ -44,6 +44,16 @@ int mst_spm_init(mst_vocab_t *v, mst_bpe_t *b, const mst_spm_piece_t *pieces,
     uint32_t n, const char *name, mst_err_t *err);
 
 
+/* U+2581 to a space in "size" bytes; returns how many, -1: too long */
+int mst_spm_unescape(mst_str_t s, char *bytes, int size);
+
+/*
+ * What the cutting relies on: a space only stands at a token's beginning, or
+ * in a token of spaces; and each code point of a token has one of its own.
+ */
+int mst_spm_check(const mst_vocab_t *v, const char *name, mst_err_t *err);
+
+
 typedef enum {
     MST_SPM_TEXT,              /* to be merged */
     MST_SPM_TOKEN,             /* a user-defined token: id */

@@ -460,6 +460,65 @@ mst_tokenizer_create_gguf(const mst_gguf_t *g, mst_err_t *err)
 
 
 mst_tokenizer_t *
+mst_tokenizer_create_hf(const char *text, size_t len, const char *name,
+    const char *bos, const char *eos, mst_err_t *err)
+{
+    size_t                 i;
+    mst_hf_t               hf;
+    mst_tokenizer_t       *t;
+    mst_tokenizer_info_t  *info;
+
+    t = mst_calloc(1, sizeof(mst_tokenizer_t));
+    if (t == NULL) {
+        (void) mst_err_set(err, "no memory for a tokenizer");
+        return NULL;
+    }
+
+    if (mst_hf_init(&t->vocab, &t->bpe, text, len, name, &hf, err) != MST_OK) {
+        mst_tokenizer_destroy(t);
+        return NULL;
+    }
+
+    t->kind = MST_TOKENIZER_BPE;
+    t->split = hf.split;
+    t->whole = hf.whole;
+    t->prefix = hf.prefix;
+
+    if (hf.chars) {
+        mst_tokenizer_bytes_of(t);
+    }
+
+    /* Mistral's, as converted, carry another model's expression */
+
+    if (!hf.chars && t->vocab.n == 131072
+        && mst_tokenizer_control(t, "[INST]") >= 0)
+    {
+        t->split = MST_SPLIT_TEKKEN;
+    }
+
+    info = &t->info;
+    info->n_vocab = t->vocab.n;
+    info->max_token = t->vocab.max_token;
+    info->bos_id = bos ? mst_tokenizer_control(t, bos) : -1;
+    info->eos_id = eos ? mst_tokenizer_control(t, eos) : -1;
+    info->add_bos = info->bos_id >= 0;
+
+    mst_tokenizer_add_stop(info, info->eos_id);
+
+    for (i = 0;
+         i < sizeof(mst_tokenizer_ends) / sizeof(mst_tokenizer_ends[0]);
+         i++)
+    {
+        mst_tokenizer_add_stop(info,
+                               mst_tokenizer_control(t,
+                                                     mst_tokenizer_ends[i]));
+    }
+
+    return t;
+}
+
+
+mst_tokenizer_t *
 mst_tokenizer_create_bytes(mst_err_t *err)
 {
     mst_tokenizer_t  *t;

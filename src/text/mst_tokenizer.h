@@ -52,6 +52,11 @@ mst_tokenizer_t *mst_tokenizer_create_spm(const void *data, size_t len,
 mst_tokenizer_t *mst_tokenizer_create_tekken(const char *text, size_t len,
     const char *name, uint32_t *version, mst_err_t *err);
 
+/* tokenizer.json; what begins and ends a text stands elsewhere: bos and eos
+   are spellings of control tokens, or NULL */
+mst_tokenizer_t *mst_tokenizer_create_hf(const char *text, size_t len,
+    const char *name, const char *bos, const char *eos, mst_err_t *err);
+
 /* the null model's: 256 ids, token id = byte value, no control tokens */
 mst_tokenizer_t *mst_tokenizer_create_bytes(mst_err_t *err);
 

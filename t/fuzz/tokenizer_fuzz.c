@@ -1,6 +1,6 @@
 
 /*
- * A hostile SentencePiece model and a hostile tekken.json; what can be loaded
+ * A hostile SentencePiece model, tekken.json and tokenizer.json; what can be loaded
  * encodes a text in small slices, and its ids spell bytes.
  */
 
@@ -58,6 +58,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mst_tokenizer_t  *t;
 
     t = mst_tokenizer_create_spm(data, size, "fuzz", NULL);
+
+    if (t) {
+        fuzz_use(t);
+    }
+
+    t = mst_tokenizer_create_hf((const char *) data, size, "fuzz", "<s>",
+                                "</s>", NULL);
 
     if (t) {
         fuzz_use(t);
