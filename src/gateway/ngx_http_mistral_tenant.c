@@ -25,6 +25,8 @@
 
 typedef struct {
     ngx_shm_zone_t             *zone;          /* its data: the key */
+    mst_salt_t                 *salts;         /* this worker's; NULL: none was
+                                                  needed yet */
 } ngx_http_mistral_tenant_main_conf_t;
 
 
@@ -52,6 +54,7 @@ static ngx_int_t ngx_http_mistral_tenant_add_zone(ngx_conf_t *cf);
 static ngx_int_t ngx_http_mistral_tenant_init_zone(ngx_shm_zone_t *zone,
     void *data);
 static void *ngx_http_mistral_tenant_create_main_conf(ngx_conf_t *cf);
+static void ngx_http_mistral_tenant_cleanup(void *data);
 static void *ngx_http_mistral_tenant_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_mistral_tenant_merge_loc_conf(ngx_conf_t *cf,
     void *parent, void *child);
@@ -188,10 +191,14 @@ ngx_http_mistral_tenant_salt(ngx_http_mistral_ctx_t *ctx,
 
     tmcf = ngx_http_get_module_main_conf(r, ngx_http_mistral_tenant_module);
 
-    if (mst_salt_make(tmcf->zone->data, mst_str((char *) value.data,
-                                                value.len),
-                      ctx->body->cache_salt, tctx->salt)
-        != MST_OK)
+    if (tmcf->salts == NULL) {
+        tmcf->salts = mst_salt_create(tmcf->zone->data);
+    }
+
+    if (tmcf->salts == NULL
+        || mst_salt_make(tmcf->salts, mst_str((char *) value.data, value.len),
+                         ctx->body->cache_salt, tctx->salt)
+           != MST_OK)
     {
         return NGX_ERROR;
     }
@@ -318,7 +325,27 @@ ngx_http_mistral_tenant_init_zone(ngx_shm_zone_t *zone, void *data)
 static void *
 ngx_http_mistral_tenant_create_main_conf(ngx_conf_t *cf)
 {
-    return ngx_pcalloc(cf->pool, sizeof(ngx_http_mistral_tenant_main_conf_t));
+    ngx_pool_cleanup_t  *cln;
+
+    cln = ngx_pool_cleanup_add(cf->pool,
+                               sizeof(ngx_http_mistral_tenant_main_conf_t));
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    ngx_memzero(cln->data, sizeof(ngx_http_mistral_tenant_main_conf_t));
+    cln->handler = ngx_http_mistral_tenant_cleanup;
+
+    return cln->data;
+}
+
+
+static void
+ngx_http_mistral_tenant_cleanup(void *data)
+{
+    ngx_http_mistral_tenant_main_conf_t *tmcf = data;
+
+    mst_salt_destroy(tmcf->salts);
 }
 
 

@@ -50,12 +50,29 @@ POLICIES = {
 """, """
             limit_req                  zone=requests burst=1000000 nodelay;
 """),
+    'tenant': ('', """
+            mistral_cache_salt          $remote_addr;
+            mistral_max_tokens          1000;
+            mistral_default_max_tokens  100;
+"""),
+    'task': ("""
+    mistral_task short { system_prompt "Be brief."; temperature 0; }
+""", """
+            mistral_system_prompt      "You help students.";
+            mistral_task               short;
+"""),
+    'deny': ('', """
+            mistral_prompt_deny  "~*\\bsalary\\b" "\\b\\d{4}-\\d{4}\\b" secret;
+"""),
 }
 
 # name: its policies
 CASES = {
     'key': ['key'],
     'jwt': ['jwt'],
+    'tenant': ['tenant'],
+    'task': ['task'],
+    'deny': ['deny'],
     'all': ['jwt', 'limit_req'],
 }
 

@@ -23,7 +23,8 @@ static const uint8_t  other[MST_SALT_KEY_SIZE] = "the key of another server";
 static void
 test_value(void **state)
 {
-    uint8_t  salt[MST_SALT_SIZE];
+    uint8_t      salt[MST_SALT_SIZE];
+    mst_salt_t  *s;
 
     static const uint8_t  expected[MST_SALT_SIZE] = {
         0xd1, 0x1c, 0xfc, 0x5d, 0x8e, 0xad, 0x30, 0xb2,
@@ -32,17 +33,24 @@ test_value(void **state)
 
     (void) state;
 
-    assert_int_equal(mst_salt_make(key, mst_str("acme", 4), mst_str("u1", 2),
+    s = mst_salt_create(key);
+    assert_non_null(s);
+
+    assert_int_equal(mst_salt_make(s, mst_str("acme", 4), mst_str("u1", 2),
                                    salt),
                      MST_OK);
     assert_memory_equal(salt, expected, MST_SALT_SIZE);
+
+    mst_salt_destroy(s);
+    mst_salt_destroy(NULL);
 }
 
 
 static void
 test_common(void **state)
 {
-    uint8_t  salt[MST_SALT_SIZE];
+    uint8_t      salt[MST_SALT_SIZE];
+    mst_salt_t  *s;
 
     static const uint8_t  zero[MST_SALT_SIZE];
 
@@ -50,17 +58,20 @@ test_common(void **state)
 
     memset(salt, 1, sizeof(salt));
 
-    assert_int_equal(mst_salt_make(key, mst_str("", 0), mst_str("", 0), salt),
+    s = mst_salt_create(key);
+    assert_int_equal(mst_salt_make(s, mst_str("", 0), mst_str("", 0), salt),
                      MST_OK);
     assert_memory_equal(salt, zero, MST_SALT_SIZE);
+    mst_salt_destroy(s);
 }
 
 
 static void
 test_pairs(void **state)
 {
-    size_t   i, j, n;
-    uint8_t  salts[16][MST_SALT_SIZE], again[MST_SALT_SIZE];
+    size_t       i, j, n;
+    uint8_t      salts[16][MST_SALT_SIZE], again[MST_SALT_SIZE];
+    mst_salt_t  *s;
 
     static const struct {
         const uint8_t  *key;
@@ -85,13 +96,20 @@ test_pairs(void **state)
     n = sizeof(names) / sizeof(names[0]);
 
     for (i = 0; i < n; i++) {
-        assert_int_equal(mst_salt_make(names[i].key, names[i].tenant,
-                                       names[i].client, salts[i]),
+        s = mst_salt_create(names[i].key);
+        assert_non_null(s);
+
+        assert_int_equal(mst_salt_make(s, names[i].tenant, names[i].client,
+                                       salts[i]),
                          MST_OK);
-        assert_int_equal(mst_salt_make(names[i].key, names[i].tenant,
-                                       names[i].client, again),
+        assert_int_equal(mst_salt_make(s, mst_str("x", 1), mst_str("y", 1),
+                                       again),
+                         MST_OK);
+        assert_int_equal(mst_salt_make(s, names[i].tenant, names[i].client,
+                                       again),
                          MST_OK);
         assert_memory_equal(salts[i], again, MST_SALT_SIZE);
+        mst_salt_destroy(s);
 
         for (j = 0; j < i; j++) {
             assert_memory_not_equal(salts[i], salts[j], MST_SALT_SIZE);
@@ -103,14 +121,10 @@ test_pairs(void **state)
 static void
 test_memory(void **state)
 {
-    uint8_t  salt[MST_SALT_SIZE];
-
     (void) state;
 
     mst_mem_fail_after(1);
-    assert_int_equal(mst_salt_make(key, mst_str("a", 1), mst_str("", 0),
-                                   salt),
-                     MST_ERROR);
+    assert_null(mst_salt_create(key));
     mst_mem_fail_after(0);
 }
 
