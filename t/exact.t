@@ -21,7 +21,14 @@ diag "seed $seed";
 my $S = server();
 my $log = "$S->{prefix}/logs/access.log";
 
-conf(workers => 2, model => 'path null:rate=150,delay=20; max_batch 16;'
+my $http2 = free_port();
+my $echo = '/usr/lib/nginx/modules/ngx_http_echo_module.so';
+
+$echo = '' if !-e $echo || $Nginx ne '/usr/sbin/nginx';
+
+conf(workers => 2, main => $echo ? "load_module $echo;" : '',
+     server => "listen 127.0.0.1:$http2 http2;",
+     model => 'path null:rate=150,delay=20; max_batch 16;'
                             . ' context 4096;',
      http => 'log_format f "$status $mistral_finish_reason '
              . '$mistral_abort_phase $mistral_prompt_tokens '
@@ -29,6 +36,13 @@ conf(workers => 2, model => 'path null:rate=150,delay=20; max_batch 16;'
              . '$mistral_wasted_tokens $mistral_decode_time";',
      locations => 'location /log/ { mistral_pass m; mistral_queue 100;
                                     access_log logs/access.log f; }
+                   location = /parts { access_log logs/access.log f; '
+                   . ($echo ? q(
+                       echo_subrequest POST /log/completions -b
+                           '{"prompt":"ab","max_tokens":5}';
+                       echo_subrequest POST /log/completions -b
+                           '{"prompt":"ab","max_tokens":900,"stream":true}';)
+                      : '') . ' }
                    location = /metrics { mistral_status prometheus; }');
 
 is(nginx(), 0, 'nginx starts');
@@ -122,6 +136,39 @@ is($completion, 9 + 19 + 43, 'up to the stop string');
 is($completion + $wasted, status('completion_tokens') - $before,
    'and beyond it');
 
+# HTTP/2: a stream that is reset, a connection that is closed
+
+write_file($log, '');
+$before = status('completion_tokens');
+
+for my $time (0.15, 0.3, 0.45) {
+    system 'curl', '-s', '-o', '/dev/null', '--http2-prior-knowledge',
+           '-m', $time, '-H', 'Content-Type: application/json', '-d',
+           '{"prompt":"ab","max_tokens":900,"stream":true}',
+           "http://127.0.0.1:$http2/log/completions";
+}
+
+ok(wait_for(sub { lines() == 3 && status('running') == 0 }),
+   'three clients of HTTP/2 left');
+is(sum(4), status('completion_tokens') - $before, 'with exact lines');
+is(scalar(grep { /^499 abort decode / } lines()), 3, 'which say so');
+
+# a client that leaves an answer which is a part of a page
+
+SKIP: {
+    skip 'no echo module', 2 if !$echo;
+
+    write_file($log, '');
+    $before = status('completion_tokens');
+
+    my $page = request('GET /parts');
+    ok(wait_for(sub { status('completion_tokens') > $before + 20 }),
+       'a page with two answers in it');
+    close $page;
+    ok(wait_for(sub { lines() == 1 && status('running') == 0 }),
+       'its client leaves');
+}
+
 # a worker that goes meanwhile waits for the engine's last word
 
 my $s = request('POST /log/completions', '{"prompt":"0123","max_tokens":2000,'
@@ -142,6 +189,18 @@ done_testing();
 
 sub lines {
     return split /\n/, slurp($log);
+}
+
+sub sum {
+    my ($field) = @_;
+    my $sum = 0;
+
+    for (lines()) {
+        my @f = split / /;
+        $sum += $f[$field] if $f[$field] =~ /^\d+$/;
+    }
+
+    return $sum;
 }
 
 sub metric {
