@@ -18,7 +18,7 @@
  *   task.c      tasks and system prompts (system.c)
  *   tenant.c    cache salts, the length of answers
  *   preread.c   the body before the limits
- *   request.c   content handler: checks and body
+ *   request.c   content handler: checks and body; attempt.c asks a model
  *   prompt.c    messages or text to token ids
  *   submit.c    queue places, SUBMIT
  *   output.c    what is sent, gathered and bounded

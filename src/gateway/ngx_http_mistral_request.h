@@ -5,6 +5,7 @@
  * share.
  *
  *   request.c   checks, body, model; the context's life
+ *   attempt.c   one model is asked, then maybe another
  *   prompt.c    messages or text to ids, in slices; /tokenize, /detokenize
  *   submit.c    lengths, queue places, SUBMIT, time limits
  *   response.c  what each record of the calls means
@@ -168,6 +169,24 @@ struct ngx_http_mistral_ctx_s {
 };
 
 
+/*
+ * attempt.c.  begin: the model is chosen, from here on for each one that is
+ * tried.  redo: the same request to another model, from the prompt on; nothing
+ * was sent of an answer.  The context may be gone after either.
+ */
+void ngx_http_mistral_begin(ngx_http_mistral_ctx_t *ctx);
+void ngx_http_mistral_redo(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_model_t *m);
+
+/* NGX_OK: the engine is ready, or not needed; NGX_DECLINED: ctx->error, which
+   look does not log */
+ngx_int_t ngx_http_mistral_check_state(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_model_t *m);
+ngx_int_t ngx_http_mistral_look(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_model_t *m);
+void ngx_http_mistral_log_state(ngx_http_mistral_ctx_t *ctx);
+void ngx_http_mistral_forget_error(ngx_http_mistral_ctx_t *ctx);
+
 /* request.c */
 
 /* the steps before the content handler's own: mistral_preread takes them
@@ -187,15 +206,6 @@ ngx_int_t ngx_http_mistral_parse(ngx_http_mistral_ctx_t *ctx);
 /* the first header of the client with this name in lower case, or NULL */
 ngx_table_elt_t *ngx_http_mistral_header_in(ngx_http_request_t *r,
     const char *name);
-
-/* NGX_OK: the engine is ready, or not needed; NGX_DECLINED: ctx->error */
-ngx_int_t ngx_http_mistral_check_state(ngx_http_mistral_ctx_t *ctx,
-    ngx_http_mistral_model_t *m);
-
-/* the same request to another model, from the prompt on; nothing was sent
-   of an answer.  The context may be gone afterwards */
-void ngx_http_mistral_redo(ngx_http_mistral_ctx_t *ctx,
-    ngx_http_mistral_model_t *m);
 
 /* no status is sent by it: calls, timer and encoder end */
 void ngx_http_mistral_release(ngx_http_mistral_ctx_t *ctx);
