@@ -1,7 +1,7 @@
 
 /*
- * A hostile SentencePiece model, tekken.json and tokenizer.json; what can be loaded
- * encodes a text in small slices, and its ids spell bytes.
+ * A hostile SentencePiece model, tekken.json or tokenizer.json; what can be
+ * loaded encodes a text in small slices, and its ids spell bytes.
  */
 
 #include "fuzz.h"
