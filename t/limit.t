@@ -28,6 +28,7 @@ conf(model => 'path null:rate=400; context 8192; max_batch 256;',
         mistral_limit_zone $arg_key zone=kill:1m rate=1t/h burst=7k;
         mistral_limit_zone $arg_key zone=flow:1m rate=300t/s burst=1500;
         mistral_limit_zone $arg_key zone=slow:1m rate=100t/s burst=50;
+        mistral_limit_zone $arg_key zone=wait:1m rate=10t/s burst=100;
         mistral_limit_zone $arg_key zone=tiny:32k rate=1t/h burst=1k;
 END
      locations => <<'END');
@@ -35,6 +36,7 @@ END
         location /kill/  { mistral_pass m; mistral_limit zone=kill; }
         location /quick/ { mistral_pass fast; mistral_limit zone=kill; }
         location /flow/  { mistral_pass fast; mistral_limit zone=flow; }
+        location /wait/  { mistral_pass fast; mistral_limit zone=wait; }
         location /tiny/  { mistral_pass fast; mistral_limit zone=tiny; }
         location /pace/  { mistral_pass even;
                            mistral_limit zone=slow reserve=prompt overrun=pace; }
@@ -44,6 +46,7 @@ END
 run_nginx();
 ok(ready(), 'ready');
 
+told_when();
 one_key_of_many();
 cancelled();
 reloaded();
@@ -60,11 +63,37 @@ nothing_left();
 done_testing();
 
 
+# Retry-After is right: then there is enough, and a second before there is not
+
+sub told_when {
+    is((fetch('POST /wait/completions?key=a', body(50, 50)))[0], 200, 'all');
+
+    my $began = time;
+    my ($status, $head) = fetch('POST /wait/completions?key=a', body(15, 15));
+    my ($wait) = $head =~ /Retry-After: ([123])\r/;
+
+    is($status, 429, '30 tokens more, 10 in a second');
+    ok($wait, 'in 3 seconds, says the answer') or diag $head;
+
+    if ($wait && $wait == 3) {
+        sleep 1;
+        ($status) = fetch('POST /wait/completions?key=a', body(15, 15));
+        is($status, 429, 'a second before it is too early')
+            if time < $began + 1.9;
+    }
+
+    $wait = $began + ($wait // 3) - time;
+    sleep $wait if $wait > 0;
+    is((fetch('POST /wait/completions?key=a', body(15, 15)))[0], 200,
+       'then it is time');
+}
+
+
 # 64 clients on one key: never more than burst and refill, and nearly all
 
 sub one_key_of_many {
     my $began = time;
-    my $end = $began + 4;
+    my $end = $began + 3;
     my $text = post_text('/flow/completions?key=many', 10, 40, 'keep-alive');
     my %client = map { my $c = { sock => connection(), at => 0, buf => '' };
                        (fileno $c->{sock} => $c) } 1 .. 64;
@@ -128,11 +157,11 @@ sub cancelled {
 # a stream goes on in an old worker: new workers know what it holds
 
 sub reloaded {
-    my $s = held('big', 'reload', 700);
+    my $s = held('big', 'reload', 500);
 
-    is(used('big', 'reload'), 710, 'a stream holds 710');
+    is(used('big', 'reload'), 510, 'a stream holds 510');
     ok(reload_beside(), 'reload');
-    is(used('big', 'reload'), 710, 'new workers know it');
+    is(used('big', 'reload'), 510, 'new workers know it');
 
     my $t = held('big', 'reload2', 6000);
     ok(reload_beside(), 'reload');
@@ -143,7 +172,7 @@ sub reloaded {
 
     finish($s);
     like($s->{buf}, qr/\[DONE\]/, 'the first one goes on to its end');
-    is(used('big', 'reload'), 710, 'and used what it held');
+    is(used('big', 'reload'), 510, 'and used what it held');
     ok(wait_for(sub { idle() }), 'idle');
 }
 
@@ -187,12 +216,12 @@ sub killed_worker {
 
 sub killed_workers {
     my $before = sampled();
-    my @kids = map { client_of('big', 'storm', 3) } 1 .. 4;
+    my @kids = map { client_of('big', 'storm', 2.2) } 1 .. 4;
 
     for (1 .. 10) {
         my @w = workers();
         kill 'KILL', $w[rand @w] if @w;
-        sleep 0.25;
+        sleep 0.2;
     }
 
     waitpid $_, 0 for @kids;
@@ -274,7 +303,7 @@ sub paced {
 
     is($status, 200, "another key's answer");
 
-    wait_for(sub { read_some($_, 0.05) for @s; time > $began + 2 });
+    wait_for(sub { read_some($_, 0.05) for @s; time > $began + 1.5 });
 
     my $tokens = length join '', map { $_->{buf} =~ /"text":"([^"]*)"/g } @s;
     my $took = time - $began;
@@ -293,7 +322,7 @@ sub paced {
 # a worker dies in the middle of a change: the zone is made anew
 
 sub half_changed {
-    my $s = held('big', 'torn', 400);
+    my $s = held('big', 'torn', 200);
     my ($pid) = workers();
     my ($mem, $at) = inside_word($pid, 2 << 20);
 

@@ -26,6 +26,7 @@ broken();
 other_configurations();
 two_servers();
 borders();
+without_a_master();
 
 no_alerts('all of it', qr/exited on signal 9|uses the /);
 nothing_left();
@@ -34,9 +35,9 @@ done_testing();
 
 sub quota_conf {
     my %o = (key => '$arg_key', window => '1d', size => '1m',
-             state => "state=$File", @_);
+             state => "state=$File", main => '', @_);
 
-    conf(workers => 2, model => 'path null:; context 4096;',
+    conf(workers => 2, main => $o{main}, model => 'path null:; context 4096;',
          http => 'mistral_model slow { path null:rate=20; context 4096; }'
                  . "mistral_quota_zone $o{key} zone=q:$o{size} quota=1k "
                  . "window=$o{window} $o{state};\n"
@@ -275,6 +276,27 @@ sub borders {
     is(scalar(grep { $ended[$_ + 4] - $began[$_] < 1 } 0 .. $#began - 4), 0,
        'nor more than two quotas around a border');
 
+    stop_nginx();
+}
+
+
+# nginx itself does not serve after a reload without a master, but lives: the
+# zones' timers must not be those of a configuration that is gone
+
+sub without_a_master {
+    unlink $File;
+    quota_conf(main => 'master_process off;');
+    run_nginx();
+    ok(ready(), 'without a master');
+    is(spend('alice', 5), 990, 'alice spends 10');
+
+    mark();
+    kill 'HUP', master();
+    ok(wait_for(sub { log_since() =~ /reconfiguring/ && saved('alice') }),
+       'a reload saves the state');
+
+    sleep 1.5;                                 # more than a timer's time
+    ok(alive(master()), 'and the process lives');
     stop_nginx();
 }
 

@@ -22,6 +22,9 @@ static char *ngx_http_mistral_limit_merge_loc_conf(ngx_conf_t *cf,
     void *parent, void *child);
 static ngx_int_t ngx_http_mistral_limit_resolve(ngx_conf_t *cf,
     ngx_array_t *limits, const ngx_http_mistral_limit_kind_t *kind);
+static ngx_int_t ngx_http_mistral_limit_init_module(ngx_cycle_t *cycle);
+static void ngx_http_mistral_limit_each(ngx_cycle_t *cycle,
+    void (*handler)(ngx_http_mistral_limit_zone_t *zone));
 static ngx_int_t ngx_http_mistral_limit_init_process(ngx_cycle_t *cycle);
 static void ngx_http_mistral_limit_exit_process(ngx_cycle_t *cycle);
 static char *ngx_http_mistral_limit_zone(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -145,7 +148,7 @@ ngx_module_t  ngx_http_mistral_limit_module = {
     ngx_http_mistral_limit_commands,       /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
-    NULL,                                  /* init module */
+    ngx_http_mistral_limit_init_module,    /* init module */
     ngx_http_mistral_limit_init_process,   /* init process */
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
@@ -267,6 +270,41 @@ ngx_http_mistral_limit_resolve(ngx_conf_t *cf, ngx_array_t *limits,
 }
 
 
+/* without a master a reload happens inside of the only process, which is not
+   asked to begin again: the timers of the old cycle would go with it */
+
+static ngx_int_t
+ngx_http_mistral_limit_init_module(ngx_cycle_t *cycle)
+{
+    if (ngx_process == NGX_PROCESS_SINGLE && !ngx_is_init_cycle(ngx_cycle)) {
+        ngx_http_mistral_limit_each((ngx_cycle_t *) ngx_cycle,
+                                    ngx_http_mistral_quota_stop);
+        ngx_http_mistral_limit_each(cycle, ngx_http_mistral_quota_start);
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_mistral_limit_each(ngx_cycle_t *cycle,
+    void (*handler)(ngx_http_mistral_limit_zone_t *zone))
+{
+    ngx_uint_t                            i;
+    ngx_http_mistral_limit_zone_t       **zones;
+    ngx_http_mistral_limit_main_conf_t   *lmcf;
+
+    lmcf = ngx_http_cycle_get_module_main_conf(cycle,
+                                               ngx_http_mistral_limit_module);
+
+    zones = lmcf ? lmcf->zones.elts : NULL;
+
+    for (i = 0; lmcf && i < lmcf->zones.nelts; i++) {
+        handler(zones[i]);
+    }
+}
+
+
 static ngx_int_t
 ngx_http_mistral_limit_init_process(ngx_cycle_t *cycle)
 {
@@ -301,24 +339,10 @@ ngx_http_mistral_limit_init_process(ngx_cycle_t *cycle)
 static void
 ngx_http_mistral_limit_exit_process(ngx_cycle_t *cycle)
 {
-    ngx_uint_t                            i;
-    ngx_http_mistral_limit_zone_t       **zones;
-    ngx_http_mistral_limit_main_conf_t   *lmcf;
-
-    lmcf = ngx_http_cycle_get_module_main_conf(cycle,
-                                               ngx_http_mistral_limit_module);
-
-    if (lmcf == NULL || (ngx_process != NGX_PROCESS_WORKER
-                         && ngx_process != NGX_PROCESS_SINGLE))
+    if (ngx_process == NGX_PROCESS_WORKER || ngx_process == NGX_PROCESS_SINGLE)
     {
-        return;
-    }
-
-    zones = lmcf->zones.elts;
-
-    for (i = 0; i < lmcf->zones.nelts; i++) {
-        ngx_http_mistral_limit_leave(zones[i]);
-        ngx_http_mistral_quota_stop(zones[i]);
+        ngx_http_mistral_limit_each(cycle, ngx_http_mistral_limit_leave);
+        ngx_http_mistral_limit_each(cycle, ngx_http_mistral_quota_stop);
     }
 }
 

@@ -45,6 +45,17 @@ POLICIES = {
                                        aud=llm token=$http_x_token;
             mistral_auth_jwt_key_file  %(root)s/jwt.pem;
 """),
+    'limit': ("""
+    mistral_limit_zone  $http_x_team zone=tokens:1m rate=1000mt/s;
+""", """
+            mistral_limit              zone=tokens;
+"""),
+    'quota': ("""
+    mistral_quota_zone  $http_x_team zone=budget:1m quota=1000000m window=1d
+                        align=calendar;
+""", """
+            mistral_quota              zone=budget;
+"""),
     'limit_req': ("""
     limit_req_zone  $mistral_consumer zone=requests:1m rate=1000000r/s;
 """, """
@@ -73,7 +84,8 @@ CASES = {
     'tenant': ['tenant'],
     'task': ['task'],
     'deny': ['deny'],
-    'all': ['jwt', 'limit_req'],
+    'limit': ['limit', 'quota'],
+    'all': ['jwt', 'limit_req', 'limit', 'quota'],
 }
 
 LOCATION = """
@@ -135,7 +147,8 @@ def files(root):
     with open(root + '/output', 'rb') as f:
         token = text + '.' + b64(f.read())
 
-    return {'Authorization': 'Bearer ' + KEY, 'X-Token': token}
+    return {'Authorization': 'Bearer ' + KEY, 'X-Token': token,
+            'X-Team': 'bench'}
 
 
 def b64(data):
