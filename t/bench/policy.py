@@ -72,6 +72,15 @@ POLICIES = {
             mistral_system_prompt      "You help students.";
             mistral_task               short;
 """),
+    'route': ("""
+    mistral_model second { path null:; max_batch 256; }
+""", """
+            mistral_allow_models  null second;
+            mistral_canary        second 50%% key=$connection
+                                  max_errors=5%%;
+            mistral_breaker;
+            mistral_fallback      second;
+"""),
     'deny': ('', """
             mistral_prompt_deny  "~*\\bsalary\\b" "\\b\\d{4}-\\d{4}\\b" secret;
 """),
@@ -85,7 +94,8 @@ CASES = {
     'task': ['task'],
     'deny': ['deny'],
     'limit': ['limit', 'quota'],
-    'all': ['jwt', 'limit_req', 'limit', 'quota'],
+    'route': ['route'],
+    'all': ['jwt', 'limit_req', 'limit', 'quota', 'route'],
 }
 
 LOCATION = """
