@@ -4,6 +4,7 @@
 # make stop       ends what make demo started
 # make test       packages, build, model, all tests
 # make bench      tokens per second of the engine on this machine
+# make bench-tokenizer  text to tokens beside other libraries
 # make bench-gateway  what nginx costs beside proxy_pass; JSON=FILE
 # make bench-policy   what authentication and limits cost; JSON=FILE
 # make deps       Debian's packages (root); a no-op when they are there
@@ -82,6 +83,11 @@ $(BUILD)/t/%: t/unit/%.c $(BUILD)/libmst.a
 	@mkdir -p $(@D)
 	$(call Q,LD)$(CC) $(MST_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libmst.a \
 	    -lcmocka $(GATEWAY_LIBS) $(LIBS)
+
+$(BUILD)/t/tokenize: t/clients/tokenize.c $(BUILD)/libmst.a
+	@mkdir -p $(@D)
+	$(call Q,LD)$(CC) $(MST_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< \
+	    $(BUILD)/libmst.a $(LIBS)
 
 $(BUILD)/t/mistral_engine_test: | $(BUILD)/mistral
 
@@ -216,7 +222,8 @@ $(TOKENIZERS)/.done: | $(VENV)/bin/pip
 
 $(VENV)/clients: | $(VENV)/bin/pip
 	$(VENV)/bin/pip install -q --disable-pip-version-check \
-	    openai==3.57.0 mistralai==3.7.0
+	    openai==3.57.0 mistralai==3.7.0 \
+	    tokenizers==0.23.3 sentencepiece==0.2.3 tiktoken==0.14.0
 	@touch $@
 
 demo: deps
@@ -232,7 +239,8 @@ stop:
 test: PACKAGES += openssl libnginx-mod-http-echo libnginx-mod-http-lua \
                   prometheus
 test: deps
-	@$(MAKE) --no-print-directory all units model tokenizers $(VENV)/clients
+	@$(MAKE) --no-print-directory all units model tokenizers $(VENV)/clients \
+	    $(BUILD)/t/tokenize
 	@$(MAKE) --no-print-directory SAN=1 BUILD=$(BUILD)/san units fuzzers
 	@BUILD=$(BUILD) perl t/run.pl
 
@@ -244,6 +252,14 @@ bench: $(BUILD)/mistral model
 	@uptime
 	$(BUILD)/mistral bench --engine --model $(MODEL) \
 	    $(if $(CASES),--cases $(CASES)) $(if $(JSON),--json $(JSON))
+
+# megabytes of text per second beside other tokenizers, one thread each
+
+.PHONY: bench-tokenizer
+
+bench-tokenizer: $(BUILD)/t/tokenize tokenizers $(VENV)/clients
+	@uptime
+	@BUILD=$(BUILD) $(VENV)/bin/python t/bench/tokenizer.py
 
 # in-process against proxy_pass to the same, with the null model
 
