@@ -37,6 +37,7 @@ location /remote/ { mistral_pass m; error_page 503 = @remote; }
 location @remote { rewrite ^ /other/completions break; proxy_pass http://127.0.0.1:$server_port; }
 location /other/ { mistral_pass spare; }
 location /canary/ { mistral_pass spare; mistral_canary m 100%; }
+location /control/ { mistral_control; }
 location = /metrics { mistral_status prometheus; }
 END
 
@@ -49,12 +50,12 @@ ok(ready(), 'ready');
 # clients that leave are no faults; one engine's death is as many as it had
 # answers in work
 
-my @s = map { stream(500) } 1 .. 8;
+my @s = map { stream(3000) } 1 .. 8;
 close $_->{sock} for @s;
 ok(wait_for(sub { model('m', 'running') == 0 }), '8 clients left');
 is(breaker('m'), 'closed', 'which says nothing about the engine');
 
-@s = map { stream(500) } 1 .. 4;
+@s = map { stream(3000) } 1 .. 4;
 crash('m');
 finish($_) for @s;
 is(breaker('m'), 'closed', '4 faults of 5');
@@ -66,7 +67,7 @@ is(breaker('m'), 'closed', 'is no fault');
 # 64 at once, on two workers
 
 mark();
-@s = map { stream(500) } 1 .. 64;
+@s = map { stream(3000) } 1 .. 64;
 crash('m');
 
 like(finish_all($_), qr/"code":"engine_unavailable"(?!.*\[DONE\])/s, 'cut')
@@ -141,7 +142,7 @@ is(breaker('m'), 'closed', 'of its own');
 
 my $stopped = model('last', 'engine_pid');
 my $super = parent($stopped);
-my $held = stream_of('POST /last/chat/completions', body(500, 1));
+my $held = stream_of('POST /last/chat/completions', body(3000, 1));
 
 kill 'STOP', $super, $stopped;
 finish($held);
@@ -226,6 +227,13 @@ for my $pid (@kinds) {
 ok(wait_for(sub { (post_to('two'))[0] == 200 }), 'it answers');
 ok(wait_for(sub { breaker('two') eq 'closed' }), 'closed');
 ok(wait_for(sub { model('two', 'queue_places') == 0 }), 'no place is lost');
+
+# who knows better
+
+open_it('two');
+is((fetch('POST /control/resume?model=two', ''))[0], 200, 'an order');
+is(breaker('two'), 'closed', 'closes it at once');
+is((post_to('two'))[0], 200, 'for everybody');
 
 no_alerts('killed engines', qr/exited on signal 9|hangs|engine process/);
 stop_nginx();
@@ -352,7 +360,6 @@ sub fork_client {
                            body(20, ($n + $i) % 2));
         my $got = read_all($sock, 20);
 
-        next if ($n + $i) % 7 == 0;
         next if $got =~ m{^HTTP/1\.1 503.*"code":"(breaker|engine_unavailable|loading)"}s;
         next if $got =~ m{^HTTP/1\.1 200.*("finish_reason":"length"|engine_unavailable)}s;
 

@@ -127,7 +127,7 @@ $model{next} = 'path null:rate=50;';
 configure();
 ok(reload() && ready(), 'room for 64');
 
-my @s = map { stream_of('POST /watch/completions', body(500)) } 1 .. 64;
+my @s = map { stream_of('POST /watch/completions', body(3000)) } 1 .. 64;
 
 crash();
 finish($_) for @s;
