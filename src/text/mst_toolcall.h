@@ -1,0 +1,140 @@
+
+/*
+ * What a model writes, told apart while it comes: text, thoughts, and calls
+ * of tools.
+ *
+ *   [TOOL_CALLS] [{"name": "f", "arguments": {...}}, ...]      v2, v3, v7
+ *   [TOOL_CALLS] f [CALL_ID] id [ARGS] {...}  [TOOL_CALLS] ... v11
+ *   [TOOL_CALLS] f [ARGS] {...}  [TOOL_CALLS] ...              v13 and later
+ *   <tool_call>{"name": "f", "arguments": {...}}</tool_call>   Hermes, Qwen
+ *   [THINK] ... [/THINK]                                       v13 and later
+ *
+ * The words in brackets are control tokens and known by their ids alone, so
+ * that no text is ever taken for one; "<tool_call>" is text.  Which of the
+ * first three it is shows in what follows [TOOL_CALLS].
+ *
+ * What is no call is text, to the last byte.  "whole": a call is told when
+ * it is complete, so one that turns out malformed is all text.  Otherwise it
+ * is told as soon as its name is certain and its arguments as they come; what
+ * makes it malformed, and all behind that, is text, and "broken" says so.
+ *
+ * A parser belongs to one answer and one thread.
+ */
+
+#ifndef MST_TOOLCALL_H
+#define MST_TOOLCALL_H
+
+#include "base/mst_buf.h"
+#include "base/mst_str.h"
+#include "text/mst_json_scan.h"
+#include "text/mst_prompt.h"
+#include "text/mst_tokenizer.h"
+
+
+#define MST_TOOLCALL_ID    9                   /* characters of a call's id */
+#define MST_TOOLCALL_NAME  64                  /* of a name, at most */
+
+
+/* control tokens of a vocabulary, -1: it has none */
+typedef struct {
+    int64_t  calls;            /* [TOOL_CALLS] */
+    int64_t  id;               /* [CALL_ID] */
+    int64_t  arguments;        /* [ARGS] */
+    int64_t  think;            /* [THINK] */
+    int64_t  think_end;        /* [/THINK] */
+    int64_t  tag;              /* <tool_call> where that is a token */
+    int      ids;              /* calls that are forced have one */
+    int      tags;             /* calls stand between tags in the text */
+} mst_toolcall_marks_t;
+
+/* tags: the model's template is of the kind that has them */
+void mst_toolcall_marks(mst_toolcall_marks_t *m, const mst_tokenizer_t *t,
+    int tags);
+
+/* calls can be told at all */
+static inline int
+mst_toolcall_can(const mst_toolcall_marks_t *m)
+{
+    return m->calls >= 0 || m->tags;
+}
+
+/* ids of 9 letters and digits, the same for the same seed and n; with NUL */
+void mst_toolcall_id(uint64_t seed, uint32_t n, char id[MST_TOOLCALL_ID + 1]);
+
+/* [a-zA-Z0-9_-]{1,64} */
+int mst_toolcall_is_name(mst_str_t name);
+
+/*
+ * Appends the beginning of a call to a prompt, so that the answer is one: of
+ * "name", or of any tool where its length is 0.  MST_OK, MST_ERROR: memory,
+ * MST_DECLINED: this model's calls are not known.
+ */
+int mst_toolcall_force(const mst_toolcall_marks_t *m, mst_str_t name,
+    const char *id, mst_prompt_t *prompt);
+
+
+/* who listens; each MST_OK or MST_ERROR, which ends everything */
+typedef struct {
+    int  (*text)(void *data, const char *p, size_t n);
+    int  (*thought)(void *data, const char *p, size_t n);
+
+    /* a call begins; then come its arguments, JSON, in pieces */
+    int  (*call)(void *data, mst_str_t name, const char *id);
+    int  (*arguments)(void *data, const char *p, size_t n);
+
+    /* for the log: what began as a call is none */
+    void (*broken)(void *data, const char *why);
+} mst_toolcall_sink_t;
+
+
+typedef struct {
+    const mst_toolcall_marks_t  *marks;
+    const mst_toolcall_sink_t   *sink;
+    void                        *data;     /* the sink's */
+    uint64_t                     seed;     /* of the ids */
+    int                          whole;    /* calls are told when complete */
+    int                          single;   /* one call is enough */
+
+    int                          state;
+    int                          named;    /* name [ARGS], not an object */
+    int                          list;     /* objects in brackets */
+    int                          tagged;   /* an object between tags */
+    int                          opened;   /* the sink knows of this call */
+    int                          ended;    /* single: it has come */
+    uint32_t                     n;        /* calls so far */
+    uint32_t                     matched;  /* bytes of a tag */
+    const char                  *bad;      /* why it is none; NULL: it is */
+    char                         id[MST_TOOLCALL_ID + 1];
+    mst_buf_t                    raw;      /* of this call, not yet told */
+    mst_buf_t                    word;     /* a key, a string, a name */
+    mst_buf_t                    name;
+    mst_buf_t                    args;     /* before the call is told */
+    mst_json_scan_t              scan;
+} mst_toolcall_t;
+
+
+/* marks and sink stay the caller's, as they are */
+void mst_toolcall_init(mst_toolcall_t *t, const mst_toolcall_marks_t *marks,
+    const mst_toolcall_sink_t *sink, void *data);
+void mst_toolcall_fini(mst_toolcall_t *t);     /* may be called twice */
+
+/* is id one of the marks?  Then text that is held before it comes first. */
+int mst_toolcall_is_mark(const mst_toolcall_t *t, uint32_t id);
+
+/*
+ * MST_OK; MST_DONE: one call was enough, nothing more may be pushed;
+ * MST_ERROR: memory, or the sink's.
+ */
+int mst_toolcall_mark(mst_toolcall_t *t, uint32_t id);
+int mst_toolcall_text(mst_toolcall_t *t, const char *p, size_t n);
+
+/* what mst_toolcall_force() appended to a prompt, from span "first" on, is
+   the beginning of the answer */
+int mst_toolcall_prime(mst_toolcall_t *t, const mst_prompt_t *prompt,
+    size_t first);
+
+/* the answer ends here */
+int mst_toolcall_finish(mst_toolcall_t *t);
+
+
+#endif /* MST_TOOLCALL_H */
