@@ -54,7 +54,7 @@ ngx_http_mistral_kit_pack(ngx_http_mistral_engine_t *e, ngx_log_t *log)
         {
             ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
                           "socketpair() failed");
-            return NGX_ERROR;
+            goto failed;
         }
 
         e->kit[k] = fds[0];
@@ -63,7 +63,7 @@ ngx_http_mistral_kit_pack(ngx_http_mistral_engine_t *e, ngx_log_t *log)
             ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
                           "sendmsg() of %ui descriptors failed", rest);
             (void) close(fds[1]);
-            return NGX_ERROR;
+            goto failed;
         }
 
         (void) close(fds[1]);
@@ -72,6 +72,17 @@ ngx_http_mistral_kit_pack(ngx_http_mistral_engine_t *e, ngx_log_t *log)
     e->packed = 1;
 
     return NGX_OK;
+
+failed:
+
+    for (k = 0; k < NGX_HTTP_MISTRAL_KITS; k++) {
+        if (e->kit[k] != -1) {
+            (void) close(e->kit[k]);
+            e->kit[k] = -1;
+        }
+    }
+
+    return NGX_ERROR;
 }
 
 
