@@ -157,6 +157,7 @@ mst_engine_init(mst_engine_t *e)
     sc.budget = e->conf.prefill_chunk;
     sc.block_tokens = info->block_tokens;
     sc.context = info->context;
+    sc.window = info->window;
     sc.pool = &e->pool;
     sc.prefix = e->conf.no_prefix_cache ? NULL : &e->prefix;
 
@@ -267,11 +268,31 @@ mst_engine_done(mst_engine_t *e, mst_seq_t *q, mst_finish_t finish,
 }
 
 
+/*
+ * Dynamic rope turns a long prompt at a speed of its own, and so for all of
+ * its answer: what the cache holds of it is no use to prompts of another
+ * length.
+ */
+
+static void
+mst_engine_turn(const mst_engine_t *e, mst_seq_t *q)
+{
+    uint32_t  length;
+
+    length = e->runner.info.rope_length;
+
+    if (length != 0 && q->n_prompt > length) {
+        memcpy(&length, q->salt, sizeof(length));
+        length ^= q->n_prompt;
+        memcpy(q->salt, &length, sizeof(length));
+    }
+}
+
+
 void
 mst_engine_submit(mst_engine_t *e, const mst_submit_t *s, uint64_t now_ns)
 {
     int                      rc;
-    uint32_t                 need;
     mst_seq_t               *q;
     const mst_model_info_t  *info;
 
@@ -301,9 +322,7 @@ mst_engine_submit(mst_engine_t *e, const mst_submit_t *s, uint64_t now_ns)
         return;
     }
 
-    need = (s->n_prompt - 1) / info->block_tokens + 1;
-
-    if (need > info->n_blocks) {
+    if (mst_room_most(&e->sched.room, s->n_prompt) > info->n_blocks) {
         mst_engine_refuse(e, s->tag, MST_REFUSE_KV_FULL, NULL);
         return;
     }
@@ -317,6 +336,7 @@ mst_engine_submit(mst_engine_t *e, const mst_submit_t *s, uint64_t now_ns)
     }
 
     q->arrival = ++e->arrivals;
+    mst_engine_turn(e, q);
 
     rc = mst_sched_add(&e->sched, q, now_ns);
 
@@ -539,6 +559,7 @@ mst_engine_batch(mst_engine_t *e, uint64_t now_ns)
         b->n = q->n_step;
         b->position = q->n_computed;
         b->blocks = q->blocks;
+        b->length = q->n_prompt;
 
         mst_seq_sample(q, &e->step.samples[i]);
 

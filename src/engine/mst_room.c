@@ -13,10 +13,27 @@ static uint32_t mst_room_find(const mst_room_t *r, mst_seq_t *q,
     uint32_t *blocks, mst_prefix_at_t *at, uint32_t *n_cached);
 
 
+uint64_t
+mst_room_most(const mst_room_t *r, uint64_t tokens)
+{
+    uint64_t  n, most;
+
+    n = (tokens - 1) / r->block_tokens + 1;
+
+    if (r->window == 0) {
+        return n;
+    }
+
+    most = ((uint64_t) r->window + r->chunk) / r->block_tokens + 2;
+
+    return n < most ? n : most;
+}
+
+
 uint32_t
 mst_room_needs(const mst_room_t *r, const mst_seq_t *q)
 {
-    return (q->n_tokens - 1) / r->block_tokens + 1;
+    return (uint32_t) mst_room_most(r, q->n_tokens);
 }
 
 
@@ -25,9 +42,36 @@ mst_room_blocks(const mst_room_t *r, uint64_t tokens)
 {
     uint64_t  n;
 
-    n = (tokens - 1) / r->block_tokens + 1;
+    n = mst_room_most(r, tokens);
 
     return n < r->pool->n ? (uint32_t) n : r->pool->n;
+}
+
+
+/* the first block that is seen once n tokens are computed */
+
+static uint32_t
+mst_room_first(const mst_room_t *r, uint32_t n)
+{
+    return r->window && n >= r->window
+           ? (n - r->window + 1) / r->block_tokens : 0;
+}
+
+
+/* blocks of the table that the next step may write to or read */
+
+static uint32_t
+mst_room_table(const mst_room_t *r, const mst_seq_t *q)
+{
+    uint32_t  n;
+
+    n = q->n_tokens;
+
+    if (r->window && n - q->n_computed > r->chunk) {
+        n = q->n_computed + r->chunk;
+    }
+
+    return (n - 1) / r->block_tokens + 1;
 }
 
 
@@ -115,10 +159,10 @@ int
 mst_room_take(mst_room_t *r, mst_seq_t *q)
 {
     int       all;
-    uint32_t  i, need, want, hits, n_cached;
+    uint32_t  i, first, held, hits, n_cached, need, want;
 
-    need = mst_room_needs(r, q);
     want = mst_room_wants(r, q, &all);
+    need = (q->n_tokens - 1) / r->block_tokens + 1;
 
     if (mst_seq_reserve_tokens(q, q->n_tokens + 1) != MST_OK
         || mst_seq_reserve_blocks(q, need) != MST_OK)
@@ -127,14 +171,28 @@ mst_room_take(mst_room_t *r, mst_seq_t *q)
     }
 
     hits = mst_room_find(r, q, q->blocks, &q->at, &n_cached);
+    first = mst_room_first(r, hits * r->block_tokens);
 
-    if ((uint64_t) want - hits + n_cached + r->promised
+    q->n_computed = hits * r->block_tokens;
+    need = mst_room_table(r, q);
+    held = need - first;
+    want = want > held ? want : held;
+
+    /* of the hits that a window has left none is taken: with it n_cached says
+       too much, which is on the safe side */
+
+    if ((uint64_t) want - (hits - first) + n_cached + r->promised
         > mst_block_available(r->pool))
     {
+        q->n_computed = 0;
         return MST_BUSY;
     }
 
-    for (i = 0; i < hits; i++) {
+    for (i = 0; i < first; i++) {
+        q->blocks[i] = MST_BLOCK_NONE;
+    }
+
+    for ( /* void */ ; i < hits; i++) {
         mst_block_ref(r->pool, q->blocks[i]);
         mst_room_keep(r, q, i);
     }
@@ -144,9 +202,9 @@ mst_room_take(mst_room_t *r, mst_seq_t *q)
     }
 
     q->n_blocks = need;
+    q->n_gone = first;
     q->n_named = hits;
-    q->n_computed = hits * r->block_tokens;
-    q->promise = want > need ? want - need : 0;
+    q->promise = want - held;
 
     r->promised += q->promise;
 
@@ -174,7 +232,7 @@ mst_room_grow(mst_room_t *r, mst_seq_t *q)
 {
     uint32_t  need;
 
-    need = mst_room_needs(r, q);
+    need = mst_room_table(r, q);
 
     if (mst_seq_reserve_tokens(q, q->n_tokens + 1) != MST_OK
         || mst_seq_reserve_blocks(q, need) != MST_OK)
@@ -202,27 +260,48 @@ mst_room_grow(mst_room_t *r, mst_seq_t *q)
 void
 mst_room_release(mst_room_t *r, mst_seq_t *q)
 {
-    while (q->n_blocks) {
+    while (q->n_blocks > q->n_gone) {
         mst_block_unref(r->pool, q->blocks[--q->n_blocks]);
     }
 
+    q->n_blocks = 0;
+    q->n_gone = 0;
     r->promised -= q->promise;
     q->promise = 0;
     q->n_computed = 0;
 }
 
 
-void
-mst_room_computed(mst_room_t *r, mst_seq_t *q)
+/* what the window has left goes back.  A block that was given under a promise
+   is promised again: it comes back as another one */
+
+static void
+mst_room_leave(mst_room_t *r, mst_seq_t *q)
+{
+    uint32_t  first, id;
+
+    first = mst_room_first(r, q->n_computed);
+    first = first < q->n_blocks ? first : q->n_blocks;
+
+    for ( /* void */ ; q->n_gone < first; q->n_gone++) {
+        id = q->blocks[q->n_gone];
+        mst_block_unref(r->pool, id);
+        q->blocks[q->n_gone] = MST_BLOCK_NONE;
+
+        if (q->pinned && r->pool->blocks[id].ref == 0) {
+            q->promise++;
+            r->promised++;
+        }
+    }
+}
+
+
+static void
+mst_room_name(mst_room_t *r, mst_seq_t *q)
 {
     uint32_t  i, id, n;
 
-    q->n_computed += q->n_step;
     n = q->n_computed / r->block_tokens;
-
-    if (r->prefix == NULL) {
-        return;
-    }
 
     for (i = q->n_named; i < n; i++) {
         id = mst_prefix_name(r->prefix, q->salt,
@@ -247,11 +326,24 @@ mst_room_computed(mst_room_t *r, mst_seq_t *q)
 
 
 void
+mst_room_computed(mst_room_t *r, mst_seq_t *q)
+{
+    q->n_computed += q->n_step;
+
+    if (r->prefix) {
+        mst_room_name(r, q);
+    }
+
+    mst_room_leave(r, q);
+}
+
+
+void
 mst_room_forget(mst_room_t *r, mst_seq_t *q)
 {
     uint32_t  i;
 
-    for (i = 0; r->prefix && i < q->n_blocks; i++) {
+    for (i = q->n_gone; r->prefix && i < q->n_blocks; i++) {
         mst_prefix_forget(r->prefix, q->blocks[i]);
     }
 }

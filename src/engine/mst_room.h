@@ -7,6 +7,10 @@
  * One whose promise holds its longest answer never lacks a block.  At any
  * time the pool has at least as many blocks to give as are promised.
  *
+ * Where no layer looks further back than a window, a sequence has blocks for
+ * the window and for the tokens of its next step; those that the window has
+ * left go back at once, and their places in the table hold MST_BLOCK_NONE.
+ *
  * Full blocks become known to the prefix cache as they are computed, and at
  * its start a sequence takes what the cache has.  One thread.
  */
@@ -27,11 +31,18 @@ typedef struct {
     uint32_t           block_tokens;
     uint32_t           context;    /* tokens of the longest sequence; 0 = any
                                       number */
+    uint32_t           window;     /* tokens that the last one sees, itself
+                                      included; 0 = all */
+    uint32_t           chunk;      /* tokens of a step at most */
     uint32_t           promised;   /* blocks that are kept for somebody */
 } mst_room_t;
 
 
-/* blocks for its tokens */
+/* blocks that so many tokens take at once: with a window, of those that are
+   seen and of a step, which may begin and end within a block */
+uint64_t mst_room_most(const mst_room_t *r, uint64_t tokens);
+
+/* the same for the tokens of a sequence */
 uint32_t mst_room_needs(const mst_room_t *r, const mst_seq_t *q);
 
 /* blocks for its tokens and what is to be kept for its answer, at most all;
@@ -47,7 +58,7 @@ uint32_t mst_room_cached(const mst_room_t *r, mst_seq_t *q);
  */
 int mst_room_take(mst_room_t *r, mst_seq_t *q);
 
-/* blocks for one more token, where it lacks them: the same */
+/* blocks for the tokens of its next step, where it lacks them: the same */
 int mst_room_grow(mst_room_t *r, mst_seq_t *q);
 
 /* all of them back; from the last to the first: the head of a chain outlives

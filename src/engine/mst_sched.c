@@ -36,6 +36,8 @@ mst_sched_init(mst_sched_t *s, const mst_sched_conf_t *conf)
     s->room.prefix = conf->prefix;
     s->room.block_tokens = conf->block_tokens;
     s->room.context = conf->context;
+    s->room.window = conf->window;
+    s->room.chunk = conf->budget;
 
     mst_list_init(&s->leaving);
     mst_list_init(&s->no_waits);
@@ -498,7 +500,12 @@ mst_sched_fill(mst_sched_t *s, uint64_t now_ns)
 
         } else if (running) {
             mst_order_step_out(&s->order, running);
-            mst_sched_take(s, running);
+
+            if (s->room.window == 0
+                || mst_sched_grow(s, running, now_ns) == MST_OK)
+            {
+                mst_sched_take(s, running);
+            }
 
         } else {
             break;

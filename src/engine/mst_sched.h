@@ -54,6 +54,7 @@ typedef struct {
     uint32_t           budget;     /* tokens of a step */
     uint32_t           block_tokens;
     uint32_t           context;    /* of a sequence; 0 = any number */
+    uint32_t           window;     /* mst_room.h */
     mst_block_pool_t  *pool;
     mst_prefix_t      *prefix;     /* NULL: none */
 } mst_sched_conf_t;

@@ -70,7 +70,8 @@ struct mst_seq_s {
     uint32_t          size_tokens;
 
     uint32_t         *blocks;      /* [size_blocks] the table */
-    uint32_t          n_blocks;
+    uint32_t          n_blocks;    /* in the table */
+    uint32_t          n_gone;      /* the first of them, given back */
     uint32_t          size_blocks;
     uint32_t          n_named;     /* first blocks known to the cache */
     mst_prefix_at_t   at;          /* behind them */

@@ -51,6 +51,8 @@ typedef struct {
     uint32_t  n_blocks;            /* in the pool; ids 0 .. n_blocks - 1 */
     uint64_t  block_size;          /* bytes of a block, all layers */
     uint64_t  weight_size;         /* bytes of weights in memory */
+    uint32_t  rope_length;         /* dynamic rope: sequences that start with
+                                      more tokens turn otherwise; 0 = none */
     uint32_t  window;              /* no layer looks further back than so many
                                       tokens, the own one included; 0 = one
                                       does */

@@ -92,6 +92,15 @@ mistral_load_fit(const mistral_engine_t *e, mistral_engine_load_t *l)
         return;
     }
 
+    /* with a window nobody holds more than it, whatever the length */
+
+    if (info->window
+        && pool >= (uint64_t) info->window + l->prefill_chunk
+                   + 2 * info->block_tokens)
+    {
+        return;
+    }
+
     mst_log(&mistral_engine_log, MST_LOG_WARN, "the KV cache holds %llu "
             "tokens, less than the context of %u: the context is %llu, see "
             "\"kv_cache ... size=\" and \"context\" of \"%s\"",

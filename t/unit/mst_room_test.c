@@ -358,10 +358,77 @@ test_memory(void **state)
 }
 
 
+/* 60 tokens in steps of 6 with a window of 8: never more than
+   (8 + 6) / 4 + 2 blocks, what is seen is held, and all come back */
+
+static void
+test_window(void **state)
+{
+    int         pinned;
+    uint32_t    first, i, most, reserve;
+    mst_seq_t  *q;
+
+    (void) state;
+
+    for (reserve = 0; reserve <= 1000; reserve += 1000) {
+        begin(1);
+        room.window = 8;
+        room.chunk = 6;
+        most = (8 + 6) / BLOCK + 2;
+
+        q = make(60, 10, reserve);
+        assert_int_equal(mst_room_needs(&room, q), most);
+        assert_int_equal(mst_room_wants(&room, q, &pinned), most);
+        assert_int_equal(pinned, reserve != 0);
+        assert_int_equal(mst_room_most(&room, 5), 2);
+
+        assert_int_equal(mst_room_take(&room, q), MST_OK);
+        assert_int_equal(q->n_blocks, 2);
+        q->pinned = pinned;
+
+        while (q->n_computed < q->n_tokens) {
+            assert_int_equal(mst_room_grow(&room, q), MST_OK);
+            q->n_step = q->n_tokens - q->n_computed < 6
+                        ? q->n_tokens - q->n_computed : 6;
+            assert_true(q->n_blocks * BLOCK >= q->n_computed + q->n_step);
+
+            first = q->n_computed >= 8 ? (q->n_computed - 7) / BLOCK : 0;
+
+            for (i = 0; i < q->n_blocks; i++) {
+                assert_int_equal(q->blocks[i] == MST_BLOCK_NONE, i < first);
+            }
+
+            assert_true(pool.n_used <= most);
+
+            if (pinned) {
+                assert_int_equal(q->n_blocks - q->n_gone + q->promise, most);
+            }
+
+            mst_room_computed(&room, q);
+        }
+
+        /* another one with the same tokens takes the end of what is known */
+
+        mst_room_release(&room, q);
+        assert_int_equal(pool.n_used, 0);
+        assert_int_equal(mst_room_cached(&room, q), 56);
+        assert_int_equal(mst_room_take(&room, q), MST_OK);
+        assert_int_equal(q->n_computed, 56);
+        assert_int_equal(q->n_gone, (56 - 7) / BLOCK);
+        assert_true(pool.n_used <= most);
+        mst_room_forget(&room, q);
+        mst_room_release(&room, q);
+        mst_seq_destroy(q);
+        end();
+    }
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_window),
         cmocka_unit_test(test_wants),
         cmocka_unit_test(test_promise),
         cmocka_unit_test(test_cached),
