@@ -9,12 +9,9 @@
 
 #include <string.h>
 
-#include "base/mst_hash.h"
 #include "text/mst_toolcall.h"
 
 
-#define MST_TOOLCALL_TAG      "<tool_call>"
-#define MST_TOOLCALL_TAG_END  "</tool_call>"
 #define MST_TOOLCALL_WORD     256              /* bytes of a key or an id */
 
 
@@ -83,154 +80,7 @@ static const mst_toolcall_pt  mst_toolcall_states[] = {
 
 
 void
-mst_toolcall_marks(mst_toolcall_marks_t *m, const mst_tokenizer_t *t, int tags)
-{
-    m->calls = mst_tokenizer_control(t, "[TOOL_CALLS]");
-    m->id = mst_tokenizer_control(t, "[CALL_ID]");
-    m->arguments = mst_tokenizer_control(t, "[ARGS]");
-    m->think = mst_tokenizer_control(t, "[THINK]");
-    m->think_end = mst_tokenizer_control(t, "[/THINK]");
-
-    /* with [THINK] came the versions whose calls have none */
-
-    m->ids = m->id >= 0 && m->think < 0;
-
-    m->tags = tags && m->calls < 0;
-    m->tag = m->tags ? mst_tokenizer_control(t, MST_TOOLCALL_TAG) : -1;
-}
-
-
-void
-mst_toolcall_id(uint64_t seed, uint32_t n, char id[MST_TOOLCALL_ID + 1])
-{
-    int       i;
-    uint64_t  h;
-
-    static const char  digits[] =
-        "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-
-    h = mst_hash_mix(seed + (n + 1) * 0x9e3779b97f4a7c15ull);
-
-    for (i = 0; i < MST_TOOLCALL_ID; i++) {
-        id[i] = digits[h % 62];
-        h /= 62;
-    }
-
-    id[MST_TOOLCALL_ID] = '\0';
-}
-
-
-static int
-mst_toolcall_is_alnum(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z')
-           || (c >= 'a' && c <= 'z');
-}
-
-
-int
-mst_toolcall_is_name(mst_str_t name)
-{
-    size_t  i;
-
-    for (i = 0; i < name.len; i++) {
-
-        if (!mst_toolcall_is_alnum(name.data[i]) && name.data[i] != '_'
-            && name.data[i] != '-')
-        {
-            return 0;
-        }
-    }
-
-    return name.len >= 1 && name.len <= MST_TOOLCALL_NAME;
-}
-
-
-static int
-mst_toolcall_put(mst_prompt_t *prompt, mst_str_t s)
-{
-    mst_prompt_part(prompt, 0, 0);
-
-    return mst_prompt_text(prompt, s.data, s.len);
-}
-
-
-/* {"name": "f", "arguments": and what stands before it */
-
-static int
-mst_toolcall_force_object(const mst_toolcall_marks_t *m, mst_str_t name,
-    mst_prompt_t *prompt)
-{
-    int        rc;
-    mst_buf_t  text;
-
-    mst_buf_init(&text);
-
-    if (m->tags && m->tag < 0) {
-        (void) mst_buf_text(&text, MST_TOOLCALL_TAG);
-    }
-
-    if (m->tags) {
-        (void) mst_buf_char(&text, '\n');
-    }
-
-    if (name.len) {
-        (void) mst_buf_text(&text, m->tags ? "{\"name\": \""
-                                           : "[{\"name\": \"");
-        (void) mst_buf_str(&text, name);
-        (void) mst_buf_text(&text, "\", \"arguments\":");
-    }
-
-    rc = text.failed ? MST_ERROR
-         : mst_toolcall_put(prompt, mst_str(text.data, text.len));
-
-    mst_buf_fini(&text);
-
-    return rc;
-}
-
-
-int
-mst_toolcall_force(const mst_toolcall_marks_t *m, mst_str_t name,
-    const char *id, mst_prompt_t *prompt)
-{
-    int64_t  mark;
-
-    mark = m->calls >= 0 ? m->calls : m->tag;
-
-    if (!mst_toolcall_can(m)) {
-        return MST_DECLINED;
-    }
-
-    if (mark >= 0 && mst_prompt_control(prompt, (uint32_t) mark) != MST_OK) {
-        return MST_ERROR;
-    }
-
-    if (m->tags || m->arguments < 0) {
-        return mst_toolcall_force_object(m, name, prompt);
-    }
-
-    if (name.len == 0) {
-        return MST_OK;
-    }
-
-    if (mst_toolcall_put(prompt, name) != MST_OK) {
-        return MST_ERROR;
-    }
-
-    if (m->ids
-        && (mst_prompt_control(prompt, (uint32_t) m->id) != MST_OK
-            || mst_toolcall_put(prompt, mst_str(id, strlen(id))) != MST_OK))
-    {
-        return MST_ERROR;
-    }
-
-    return mst_prompt_control(prompt, (uint32_t) m->arguments);
-}
-
-
-void
-mst_toolcall_init(mst_toolcall_t *t, const mst_toolcall_marks_t *marks,
+mst_toolcall_init(mst_toolcall_t *t, const mst_toolmark_t *marks,
     const mst_toolcall_sink_t *sink, void *data)
 {
     memset(t, 0, sizeof(mst_toolcall_t));
@@ -298,7 +148,7 @@ mst_toolcall_tell(mst_toolcall_t *t)
     }
 
     if (t->id[0] == '\0') {
-        mst_toolcall_id(t->seed, t->n, t->id);
+        mst_toolmark_id(t->seed, t->n, t->id);
     }
 
     t->opened = 1;
@@ -363,7 +213,7 @@ mst_toolcall_take_name(mst_toolcall_t *t)
         n--;
     }
 
-    if (!mst_toolcall_is_name(mst_str(p, n))) {
+    if (!mst_toolmark_is_name(mst_str(p, n))) {
         t->bad = "its name is none of 1 to 64 letters, digits, \"_\" and "
                  "\"-\"";
         return MST_OK;
@@ -407,7 +257,7 @@ mst_toolcall_plain(mst_toolcall_t *t, const char *p, size_t n, int *rc)
 
     for (i = 0; i < n && *rc == MST_OK; i++) {
 
-        if (p[i] == MST_TOOLCALL_TAG[t->matched]) {
+        if (p[i] == MST_TOOLMARK_TAG[t->matched]) {
 
             if (t->matched == 0 && i > start) {
                 *rc = t->sink->text(t->data, p + start, i - start);
@@ -416,14 +266,14 @@ mst_toolcall_plain(mst_toolcall_t *t, const char *p, size_t n, int *rc)
             t->matched++;
             start = i + 1;
 
-            if (t->matched == sizeof(MST_TOOLCALL_TAG) - 1) {
+            if (t->matched == sizeof(MST_TOOLMARK_TAG) - 1) {
                 t->matched = 0;
                 t->list = 0;
                 t->named = 0;
                 t->tagged = 1;
                 mst_toolcall_start(t, MST_CALL_ITEM);
                 *rc = *rc == MST_OK
-                      ? mst_buf_text(&t->raw, MST_TOOLCALL_TAG) : *rc;
+                      ? mst_buf_text(&t->raw, MST_TOOLMARK_TAG) : *rc;
                 return i + 1;
             }
 
@@ -431,7 +281,7 @@ mst_toolcall_plain(mst_toolcall_t *t, const char *p, size_t n, int *rc)
         }
 
         if (t->matched) {
-            *rc = t->sink->text(t->data, MST_TOOLCALL_TAG, t->matched);
+            *rc = t->sink->text(t->data, MST_TOOLMARK_TAG, t->matched);
             t->matched = 0;
             start = i;
             i--;
@@ -544,16 +394,16 @@ mst_toolcall_take_id(mst_toolcall_t *t)
     n = t->word.len;
 
     for (i = mst_toolcall_space(p, n); i < n; i++) {
-        if (!mst_toolcall_is_alnum(p[i])) {
+        if (!mst_toolmark_is_alnum(p[i])) {
             return;
         }
     }
 
     i = mst_toolcall_space(p, n);
 
-    if (n - i == MST_TOOLCALL_ID) {
-        memcpy(t->id, p + i, MST_TOOLCALL_ID);
-        t->id[MST_TOOLCALL_ID] = '\0';
+    if (n - i == MST_TOOLMARK_ID) {
+        memcpy(t->id, p + i, MST_TOOLMARK_ID);
+        t->id[MST_TOOLMARK_ID] = '\0';
     }
 }
 
@@ -819,14 +669,14 @@ mst_toolcall_tag_end(mst_toolcall_t *t, const char *p, size_t n, int *rc)
 
     for ( /* void */ ; i < n; i++) {
 
-        if (p[i] != MST_TOOLCALL_TAG_END[t->matched]) {
+        if (p[i] != MST_TOOLMARK_TAG_END[t->matched]) {
             t->bad = "its tag is not closed";
             return i;
         }
 
         t->matched++;
 
-        if (t->matched == sizeof(MST_TOOLCALL_TAG_END) - 1) {
+        if (t->matched == sizeof(MST_TOOLMARK_TAG_END) - 1) {
             t->matched = 0;
             mst_toolcall_start(t, MST_CALL_BETWEEN);
             return i + 1;
@@ -883,7 +733,7 @@ mst_toolcall_text(mst_toolcall_t *t, const char *p, size_t n)
 int
 mst_toolcall_is_mark(const mst_toolcall_t *t, uint32_t id)
 {
-    const mst_toolcall_marks_t  *m;
+    const mst_toolmark_t  *m;
 
     m = t->marks;
 
@@ -925,7 +775,7 @@ mst_toolcall_mark_inside(mst_toolcall_t *t, uint32_t id)
 int
 mst_toolcall_mark(mst_toolcall_t *t, uint32_t id)
 {
-    const mst_toolcall_marks_t  *m;
+    const mst_toolmark_t  *m;
 
     m = t->marks;
 
@@ -939,7 +789,7 @@ mst_toolcall_mark(mst_toolcall_t *t, uint32_t id)
     }
 
     if (t->matched) {
-        if (t->sink->text(t->data, MST_TOOLCALL_TAG, t->matched) != MST_OK) {
+        if (t->sink->text(t->data, MST_TOOLMARK_TAG, t->matched) != MST_OK) {
             return MST_ERROR;
         }
 
@@ -963,7 +813,7 @@ mst_toolcall_mark(mst_toolcall_t *t, uint32_t id)
         t->list = 0;
         mst_toolcall_start(t, t->tagged ? MST_CALL_ITEM : MST_CALL_NAME);
 
-        return t->tagged ? mst_buf_text(&t->raw, MST_TOOLCALL_TAG) : MST_OK;
+        return t->tagged ? mst_buf_text(&t->raw, MST_TOOLMARK_TAG) : MST_OK;
     }
 
     if (id == m->think) {
@@ -1006,7 +856,7 @@ mst_toolcall_finish(mst_toolcall_t *t)
 
     case MST_CALL_TEXT:
         return t->matched == 0 ? MST_OK
-               : t->sink->text(t->data, MST_TOOLCALL_TAG, t->matched);
+               : t->sink->text(t->data, MST_TOOLMARK_TAG, t->matched);
 
     case MST_CALL_THOUGHT:
     case MST_CALL_BETWEEN:

@@ -28,49 +28,7 @@
 #include "base/mst_str.h"
 #include "text/mst_json_scan.h"
 #include "text/mst_prompt.h"
-#include "text/mst_tokenizer.h"
-
-
-#define MST_TOOLCALL_ID    9                   /* characters of a call's id */
-#define MST_TOOLCALL_NAME  64                  /* of a name, at most */
-
-
-/* control tokens of a vocabulary, -1: it has none */
-typedef struct {
-    int64_t  calls;            /* [TOOL_CALLS] */
-    int64_t  id;               /* [CALL_ID] */
-    int64_t  arguments;        /* [ARGS] */
-    int64_t  think;            /* [THINK] */
-    int64_t  think_end;        /* [/THINK] */
-    int64_t  tag;              /* <tool_call> where that is a token */
-    int      ids;              /* calls that are forced have one */
-    int      tags;             /* calls stand between tags in the text */
-} mst_toolcall_marks_t;
-
-/* tags: the model's template is of the kind that has them */
-void mst_toolcall_marks(mst_toolcall_marks_t *m, const mst_tokenizer_t *t,
-    int tags);
-
-/* calls can be told at all */
-static inline int
-mst_toolcall_can(const mst_toolcall_marks_t *m)
-{
-    return m->calls >= 0 || m->tags;
-}
-
-/* ids of 9 letters and digits, the same for the same seed and n; with NUL */
-void mst_toolcall_id(uint64_t seed, uint32_t n, char id[MST_TOOLCALL_ID + 1]);
-
-/* [a-zA-Z0-9_-]{1,64} */
-int mst_toolcall_is_name(mst_str_t name);
-
-/*
- * Appends the beginning of a call to a prompt, so that the answer is one: of
- * "name", or of any tool where its length is 0.  MST_OK, MST_ERROR: memory,
- * MST_DECLINED: this model's calls are not known.
- */
-int mst_toolcall_force(const mst_toolcall_marks_t *m, mst_str_t name,
-    const char *id, mst_prompt_t *prompt);
+#include "text/mst_toolmark.h"
 
 
 /* who listens; each MST_OK or MST_ERROR, which ends everything */
@@ -88,7 +46,7 @@ typedef struct {
 
 
 typedef struct {
-    const mst_toolcall_marks_t  *marks;
+    const mst_toolmark_t        *marks;
     const mst_toolcall_sink_t   *sink;
     void                        *data;     /* the sink's */
     uint64_t                     seed;     /* of the ids */
@@ -104,7 +62,7 @@ typedef struct {
     uint32_t                     n;        /* calls so far */
     uint32_t                     matched;  /* bytes of a tag */
     const char                  *bad;      /* why it is none; NULL: it is */
-    char                         id[MST_TOOLCALL_ID + 1];
+    char                         id[MST_TOOLMARK_ID + 1];
     mst_buf_t                    raw;      /* of this call, not yet told */
     mst_buf_t                    word;     /* a key, a string, a name */
     mst_buf_t                    name;
@@ -114,7 +72,7 @@ typedef struct {
 
 
 /* marks and sink stay the caller's, as they are */
-void mst_toolcall_init(mst_toolcall_t *t, const mst_toolcall_marks_t *marks,
+void mst_toolcall_init(mst_toolcall_t *t, const mst_toolmark_t *marks,
     const mst_toolcall_sink_t *sink, void *data);
 void mst_toolcall_fini(mst_toolcall_t *t);     /* may be called twice */
 
@@ -128,7 +86,7 @@ int mst_toolcall_is_mark(const mst_toolcall_t *t, uint32_t id);
 int mst_toolcall_mark(mst_toolcall_t *t, uint32_t id);
 int mst_toolcall_text(mst_toolcall_t *t, const char *p, size_t n);
 
-/* what mst_toolcall_force() appended to a prompt, from span "first" on, is
+/* what mst_toolmark_force() appended to a prompt, from span "first" on, is
    the beginning of the answer */
 int mst_toolcall_prime(mst_toolcall_t *t, const mst_prompt_t *prompt,
     size_t first);

@@ -10,7 +10,7 @@
 #include "text/mst_toolcall.h"
 
 
-static const mst_toolcall_marks_t  fuzz_marks[] = {
+static const mst_toolmark_t  fuzz_marks[] = {
     { 1, 2, 3, 4, 5, -1, 1, 0 },
     { 1, -1, -1, 4, 5, -1, 0, 0 },
     { -1, -1, -1, 4, 5, 6, 0, 1 }
@@ -68,8 +68,8 @@ fuzz_call(void *data, mst_str_t name, const char *id)
 
     h = data;
 
-    fuzz_check(mst_toolcall_is_name(name));
-    fuzz_check(strlen(id) == MST_TOOLCALL_ID);
+    fuzz_check(mst_toolmark_is_name(name));
+    fuzz_check(strlen(id) == MST_TOOLMARK_ID);
     fuzz_call_end(h);
     h->n++;
 
