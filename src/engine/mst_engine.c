@@ -33,6 +33,8 @@ struct mst_engine_s {
     uint64_t            arrivals;
 
     mst_meter_t         meter;
+    int                 full;      /* in this step one more would have to
+                                      wait */
 
     mst_step_t          step;      /* its arrays: [max_batch] */
     mst_engine_stats_t  stats;     /* counters; the rest is asked for */
@@ -465,6 +467,10 @@ mst_engine_step(mst_engine_t *e, uint64_t now_ns, uint64_t *wake_ns,
     mst_meter_begin(&e->meter, now_ns);
 
     mst_sched_plan(s, now_ns);
+
+    e->full = s->n_running == s->conf.max_batch
+              || mst_order_waiting(&s->order) != NULL;
+
     mst_engine_announce(e, now_ns);
 
     if (s->n_items == 0) {
@@ -540,7 +546,8 @@ static void
 mst_engine_measure(mst_engine_t *e, uint64_t now_ns)
 {
     mst_meter_add(&e->meter, e->stats.finished, e->stats.completion_tokens,
-                  now_ns, e->sched.n_running + e->sched.n_waiting != 0);
+                  now_ns, e->full,
+                  e->sched.n_running + e->sched.n_waiting != 0);
 }
 
 

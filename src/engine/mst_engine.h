@@ -95,7 +95,8 @@ typedef struct {                   /* a snapshot, for status pages */
     uint64_t  prefilling;          /* prompt tokens of running ones to come */
     double    prompt_rate;         /* prompt tokens per second of steps that
                                       are full of them; 0 = not known */
-    double    finish_rate;         /* requests per second of work */
+    double    finish_rate;         /* requests per second in which one more
+                                      had to wait */
     double    token_rate;          /* sampled tokens per second of work */
 } mst_engine_stats_t;
 

@@ -35,13 +35,16 @@ mst_meter_begin(mst_meter_t *m, uint64_t now_ns)
 
 void
 mst_meter_add(mst_meter_t *m, uint64_t n_finished, uint64_t n_tokens,
-    uint64_t now_ns, int more)
+    uint64_t now_ns, int full, int more)
 {
     uint64_t  ns;
 
     ns = now_ns > m->busy_ns ? now_ns - m->busy_ns : 0;
 
-    mst_rate_add(&m->finishes, n_finished - m->n_finished, ns);
+    if (full) {
+        mst_rate_add(&m->finishes, n_finished - m->n_finished, ns);
+    }
+
     mst_rate_add(&m->tokens, n_tokens - m->n_tokens, ns);
 
     m->n_finished = n_finished;

@@ -1,9 +1,9 @@
 
 /*
  * How fast an engine is: prompt tokens of steps that are full of them,
- * requests that end and tokens that are sampled while there is work.  Time
- * without work is not counted: it says nothing of what could be done.  One
- * thread.
+ * requests that end while others wait or no place is free, tokens that are
+ * sampled while there is work.  Other time is not counted: it says what was
+ * asked for, and nothing of what could be done.  One thread.
  */
 
 #ifndef MST_METER_H
@@ -30,10 +30,10 @@ void mst_meter_init(mst_meter_t *m);
 /* there may be work from now on */
 void mst_meter_begin(mst_meter_t *m, uint64_t now_ns);
 
-/* what ended and was sampled since the beginning of all; more: there is work
-   left */
+/* what ended and was sampled since the beginning of all; full: so that one
+   more would have had to wait; more: there is work left */
 void mst_meter_add(mst_meter_t *m, uint64_t n_finished, uint64_t n_tokens,
-    uint64_t now_ns, int more);
+    uint64_t now_ns, int full, int more);
 
 
 #endif /* MST_METER_H */

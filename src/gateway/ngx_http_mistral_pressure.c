@@ -6,8 +6,8 @@
  * Most of it is a claim that the engine keeps (base/mst_params.h).  What can
  * be known to be late from the engine's own figures is refused here, so that
  * the answer does not wait for the engine's step.  Those figures may be a
- * step old: they only ever say that there is no hope, and the engine, which
- * knows all of it, looks again.  The directives are in pressure_conf.c.
+ * step old, and rates are means: they say that there is little hope, and the
+ * engine, which knows more, looks again at those who have some.  The directives are in pressure_conf.c.
  * Workers only.
  */
 
@@ -258,8 +258,10 @@ ngx_http_mistral_pressure_late(ngx_http_mistral_ctx_t *ctx, mst_claim_t *c)
 
     ns = ngx_http_mistral_pressure_ns(tokens, mst_stat_get(&st->prompt_rate));
 
-    if (mst_stat_get(&st->running) >= atomic_load(&map->shm->max_batch)) {
-        wait = ngx_http_mistral_pressure_ns(n,
+    if (mst_stat_get(&st->running) >= atomic_load(&map->shm->max_batch)
+        && !(c->flags & MST_CLAIM_PREEMPT))
+    {
+        wait = ngx_http_mistral_pressure_ns(n + 1,
                                             mst_stat_get(&st->finish_rate));
         ns = ngx_max(ns, wait);
     }

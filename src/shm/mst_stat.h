@@ -62,8 +62,10 @@ typedef struct {
     /* rates, per 1000 seconds; 0 = not known */
     _Atomic uint64_t  prompt_rate;         /* prompt tokens of steps that are
                                               full of them */
-    _Atomic uint64_t  finish_rate;         /* requests, while there is work */
-    _Atomic uint64_t  token_rate;          /* sampled tokens, the same */
+    _Atomic uint64_t  finish_rate;         /* requests, while one more has to
+                                              wait */
+    _Atomic uint64_t  token_rate;          /* sampled tokens, while there is
+                                              work */
 
     _Atomic uint64_t  blocks_total;
     _Atomic uint64_t  blocks_used;

@@ -36,7 +36,8 @@ test_work(void **state)
     for (i = 1; i <= 1000; i++) {
         mst_meter_begin(&m, now);
         now += 20 * MST_MS;
-        mst_meter_add(&m, (uint64_t) i, 10 * (uint64_t) i, now, i % 10 != 0);
+        mst_meter_add(&m, (uint64_t) i, 10 * (uint64_t) i, now, 1,
+                      i % 10 != 0);
 
         /* an hour off after each ten steps */
 
@@ -50,15 +51,21 @@ test_work(void **state)
     /* sleeping beside work that goes on is work */
 
     mst_meter_begin(&m, now);
-    mst_meter_add(&m, 1000, 10000, now, 1);
+    mst_meter_add(&m, 1000, 10000, now, 1, 1);
     mst_meter_begin(&m, now + 100 * MST_S);
-    mst_meter_add(&m, 1100, 10000, now + 100 * MST_S, 1);
+    mst_meter_add(&m, 1100, 10000, now + 100 * MST_S, 1, 1);
     assert_true(near(mst_rate_get(&m.finishes), 1));
 
     /* a clock that steps back is no time */
 
-    mst_meter_add(&m, 1100, 10000, now, 1);
+    mst_meter_add(&m, 1100, 10000, now, 1, 1);
     assert_true(near(mst_rate_get(&m.finishes), 1));
+
+    /* with places free nobody knows how many could have ended */
+
+    mst_meter_add(&m, 1200, 10500, now + 100 * MST_S, 0, 1);
+    assert_true(near(mst_rate_get(&m.finishes), 1));
+    assert_true(near(mst_rate_get(&m.tokens), 5));
 }
 
 
