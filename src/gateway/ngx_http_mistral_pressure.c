@@ -7,8 +7,8 @@
  * be known to be late from the engine's own figures is refused here, so that
  * the answer does not wait for the engine's step.  Those figures may be a
  * step old, and rates are means: they say that there is little hope, and the
- * engine, which knows more, looks again at those who have some.  The directives are in pressure_conf.c.
- * Workers only.
+ * engine, which knows more, looks again at those who have some.  The
+ * directives are in pressure_conf.c.  Workers only.
  */
 
 #include "gateway/ngx_http_mistral_policy.h"
