@@ -77,10 +77,10 @@ for my $t (
     [ 'path null:; sub { }', 'unexpected "{"' ],
     [ 'path "";', 'invalid value "" in "path"' ],
     [ 'path no.gguf;',
-      "cannot open \"$prefix/no.gguf\" of mistral_model \"m\" "
-      . "(2: No such file or directory)" ],
-    [ 'path dir;', 'safetensors are not supported by this build' ],
-    [ 'path /dev/null;', 'is not a regular file' ],
+      "mistral_model \"m\": $prefix/no.gguf: cannot be opened: "
+      . "No such file or directory" ],
+    [ 'path dir;', "$prefix/dir: a directory without config.json" ],
+    [ 'path /dev/null;', 'mistral_model "m": /dev/null: no regular file' ],
     [ 'path bad.gguf;', 'bad.gguf' ],
     [ 'path empty.gguf;', 'empty.gguf' ],
     [ 'path text;', "mistral_model \"m\": " ],

@@ -3,7 +3,8 @@
  * The gateway half: nginx types live here and in the module file only.
  *
  *   conf.c      directives to structs, everything checked at nginx -t
- *   model.c     the mistral_model block; load.c opens what it names
+ *   model.c     the mistral_model block; load.c opens what it names,
+ *               load_model.c a file or a directory
  *   engine.c    the master's side of an engine: create, adopt, hand over
  *   spawn.c     runs the program: probe, start
  *   link.c      a worker's side: slot, rings, wake-ups; call.c the calls in

@@ -70,6 +70,16 @@ ngx_int_t ngx_http_mistral_model_load(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m);
 void ngx_http_mistral_model_close_files(ngx_http_mistral_model_t *m);
 
+/* the next of setup->files is fd, which belongs to m->files */
+ngx_int_t ngx_http_mistral_load_identity(ngx_conf_t *cf,
+    ngx_http_mistral_model_t *m, int fd, const char *path);
+ngx_int_t ngx_http_mistral_load_failed(ngx_conf_t *cf,
+    ngx_http_mistral_model_t *m, mst_err_t *err);
+
+/* load_model.c: a GGUF file or a directory */
+ngx_int_t ngx_http_mistral_load_model(ngx_conf_t *cf,
+    ngx_http_mistral_model_t *m);
+
 /* spawn.c: both log one sentence at "level" when they fail */
 ngx_int_t ngx_http_mistral_probe(ngx_cycle_t *cycle, ngx_str_t *program);
 ngx_int_t ngx_http_mistral_spawn(ngx_cycle_t *cycle,

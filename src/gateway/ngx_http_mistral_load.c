@@ -2,7 +2,8 @@
 /*
  * Opens what a mistral_model block names: the master opens the files, reads
  * vocabulary and template, and keeps the descriptors until the engine has
- * them.  Configuration phase; everything belongs to the cycle's pool.
+ * them.  Here: the null model, and what is common; load_model.c has those of
+ * files.  Configuration phase; everything belongs to the cycle's pool.
  *
  * The files are opened here and nowhere else, as the master's user: engine
  * and workers need no permission on the path.
@@ -11,22 +12,13 @@
 #include "gateway/ngx_http_mistral.h"
 #include "gateway/ngx_http_mistral_engine.h"
 
-#include "file/mst_gguf.h"
-#include "model/mst_check.h"
 
-
-#define NGX_HTTP_MISTRAL_BATCH_MAX     1024    /* but the null model's */
-#define NGX_HTTP_MISTRAL_BATCH_AUTO    16      /* the engine's */
 #define NGX_HTTP_MISTRAL_NULL_CONTEXT  32768
 #define NGX_HTTP_MISTRAL_NULL_DELAY    3600000
 #define NGX_HTTP_MISTRAL_NULL_RATE     1e9
 
 
 static void ngx_http_mistral_model_cleanup(void *data);
-static ngx_int_t ngx_http_mistral_load_gguf(ngx_conf_t *cf,
-    ngx_http_mistral_model_t *m);
-static ngx_int_t ngx_http_mistral_load_gguf_open(ngx_http_mistral_model_t *m,
-    mst_gguf_t *g, mst_err_t *err);
 static ngx_int_t ngx_http_mistral_load_null(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m);
 static ngx_int_t ngx_http_mistral_load_null_param(ngx_conf_t *cf,
@@ -38,8 +30,6 @@ static ngx_int_t ngx_http_mistral_load_null_text(ngx_conf_t *cf,
 static ngx_int_t ngx_http_mistral_load_rate(ngx_str_t *s, double *rate);
 static ngx_int_t ngx_http_mistral_load_open(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m, const char *path);
-static ngx_int_t ngx_http_mistral_load_failed(ngx_conf_t *cf,
-    ngx_http_mistral_model_t *m, mst_err_t *err);
 
 
 ngx_http_mistral_model_t *
@@ -120,96 +110,7 @@ ngx_http_mistral_model_load(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
         return ngx_http_mistral_load_null(cf, m);
     }
 
-    return ngx_http_mistral_load_gguf(cf, m);
-}
-
-
-static ngx_int_t
-ngx_http_mistral_load_gguf(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
-{
-    ngx_int_t    rc;
-    mst_err_t    err;
-    mst_gguf_t  *g;
-
-    if (ngx_http_mistral_load_open(cf, m, m->setup->path) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    err.text[0] = '\0';
-
-    g = mst_gguf_open_fd(m->files[0], m->setup->path, &err);
-    if (g == NULL) {
-        return ngx_http_mistral_load_failed(cf, m, &err);
-    }
-
-    rc = ngx_http_mistral_load_gguf_open(m, g, &err);
-
-    /* copies are kept, the mapping is not: a truncated file cannot hurt */
-
-    mst_gguf_close(g);
-
-    if (rc != NGX_OK) {
-        return ngx_http_mistral_load_failed(cf, m, &err);
-    }
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_mistral_load_gguf_open(ngx_http_mistral_model_t *m, mst_gguf_t *g,
-    mst_err_t *err)
-{
-    uint32_t     batch;
-    mst_check_t  check;
-
-    ngx_memzero(&check, sizeof(mst_check_t));
-
-    if (mst_check_gguf(g, &check, err) != MST_OK) {
-        return NGX_ERROR;
-    }
-
-    if (m->setup->max_batch > NGX_HTTP_MISTRAL_BATCH_MAX) {
-        mst_err_set(err, "max_batch %u is above %d",
-                    (unsigned) m->setup->max_batch,
-                    NGX_HTTP_MISTRAL_BATCH_MAX);
-        return NGX_ERROR;
-    }
-
-    /* a step has a token for each running answer, or nothing could move */
-
-    batch = m->setup->max_batch ? m->setup->max_batch
-                                : NGX_HTTP_MISTRAL_BATCH_AUTO;
-
-    if (m->setup->prefill_chunk != 0 && m->setup->prefill_chunk < batch) {
-        mst_err_set(err, "prefill_chunk %u is below max_batch %u",
-                    (unsigned) m->setup->prefill_chunk, (unsigned) batch);
-        return NGX_ERROR;
-    }
-
-    if (m->setup->context > check.context) {
-        mst_err_set(err, "context %u is above the model's %u tokens",
-                    (unsigned) m->setup->context, (unsigned) check.context);
-        return NGX_ERROR;
-    }
-
-    if (m->setup->context == 0) {
-        m->setup->context = check.context;
-    }
-
-    m->context = m->setup->context;
-
-    m->tokenizer = mst_tokenizer_create_gguf(g, err);
-    if (m->tokenizer == NULL) {
-        return NGX_ERROR;
-    }
-
-    m->template = mst_template_create_gguf(g, m->tokenizer, err);
-    if (m->template == NULL) {
-        return NGX_ERROR;
-    }
-
-    return NGX_OK;
+    return ngx_http_mistral_load_model(cf, m);
 }
 
 
@@ -427,9 +328,8 @@ static ngx_int_t
 ngx_http_mistral_load_open(ngx_conf_t *cf, ngx_http_mistral_model_t *m,
     const char *path)
 {
-    int                fd;
-    mst_setup_file_t  *file;
-    ngx_file_info_t    fi;
+    int              fd;
+    ngx_file_info_t  fi;
 
     if (m->setup->n_files == 1) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -457,22 +357,32 @@ ngx_http_mistral_load_open(ngx_conf_t *cf, ngx_http_mistral_model_t *m,
         return NGX_ERROR;
     }
 
-    if (ngx_is_dir(&fi)) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%s\" of mistral_model \"%V\" is a directory: "
-                           "safetensors are not supported by this build, "
-                           "which reads GGUF files", path, &m->name);
-        return NGX_ERROR;
-    }
-
     if (!ngx_is_file(&fi)) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%s\" of mistral_model \"%V\" is not a regular "
-                           "file", path, &m->name);
+                           "\"%s\" of mistral_model \"%V\" is %s",
+                           path, &m->name, ngx_is_dir(&fi) ? "a directory"
+                           : "not a regular file");
         return NGX_ERROR;
     }
 
-    file = &m->setup->files[0];
+    return ngx_http_mistral_load_identity(cf, m, fd, path);
+}
+
+
+ngx_int_t
+ngx_http_mistral_load_identity(ngx_conf_t *cf, ngx_http_mistral_model_t *m,
+    int fd, const char *path)
+{
+    mst_setup_file_t  *file;
+    ngx_file_info_t    fi;
+
+    if (ngx_fd_info(fd, &fi) == NGX_FILE_ERROR) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+                           ngx_fd_info_n " of \"%s\" failed", path);
+        return NGX_ERROR;
+    }
+
+    file = &m->setup->files[m->setup->n_files++];
 
     file->dev = fi.st_dev;
     file->ino = fi.st_ino;
@@ -480,14 +390,13 @@ ngx_http_mistral_load_open(ngx_conf_t *cf, ngx_http_mistral_model_t *m,
     file->mtime_ns = (uint64_t) fi.st_mtim.tv_sec * 1000000000
                      + fi.st_mtim.tv_nsec;
 
-    m->setup->n_files = 1;
-    m->created = fi.st_mtime;
+    m->created = ngx_max(m->created, fi.st_mtime);
 
     return NGX_OK;
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_mistral_load_failed(ngx_conf_t *cf, ngx_http_mistral_model_t *m,
     mst_err_t *err)
 {

@@ -20,6 +20,11 @@
 #define MST_CHECK_INDEX  (64 << 20)            /* bytes of an index */
 
 
+_Static_assert(sizeof(((mst_check_t *) 0)->stop_ids)
+               == sizeof(((mst_config_t *) 0)->stop_ids),
+               "both hold the ids that end an answer");
+
+
 /* the layouts of a directory, the preferred one first */
 
 static const struct {
@@ -308,6 +313,8 @@ mst_check_result(const mst_checkpoint_t *cp, mst_check_t *c, mst_err_t *err)
     c->n_vocab = config->n_vocab;
     c->n_layers = config->n_layers;
     c->weights = mst_checkpoint_weights(cp);
+    c->n_stop = config->n_stop;
+    memcpy(c->stop_ids, config->stop_ids, sizeof(c->stop_ids));
 
     g = mst_checkpoint_container(cp);
 

@@ -30,6 +30,9 @@ typedef struct {
     uint32_t  n_vocab;
     uint32_t  n_layers;
     uint64_t  weights;         /* bytes of all tensors */
+    uint32_t  stop_ids[8];     /* that end an answer, as its configuration
+                                  says */
+    uint32_t  n_stop;
 } mst_check_t;
 
 

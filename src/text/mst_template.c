@@ -217,18 +217,19 @@ mst_template_create(const char *name, mst_template_pt render, mst_err_t *err)
 }
 
 
+/* key stands in sentences: what holds the template */
+
 static int
-mst_template_token(const mst_tokenizer_t *tokenizer, const char *name,
-    uint32_t *id, const mst_gguf_t *g, mst_err_t *err)
+mst_template_token(const mst_tokenizer_t *tokenizer, const char *key,
+    const char *name, uint32_t *id, mst_err_t *err)
 {
     int64_t  found;
 
     found = mst_tokenizer_control(tokenizer, name);
 
     if (found < 0) {
-        return mst_gguf_error(g, err, MST_TEMPLATE_KEY " needs the control "
-                              "token \"%s\", which the vocabulary lacks",
-                              name);
+        return mst_err_set(err, "%s needs the control token \"%s\", which the "
+                           "vocabulary lacks", key, name);
     }
 
     *id = (uint32_t) found;
@@ -252,11 +253,42 @@ mst_template_same(mst_str_t s, const char *known)
 }
 
 
+static mst_template_t *
+mst_template_create_text(mst_str_t s, const mst_tokenizer_t *tokenizer,
+    const char *key, mst_err_t *err)
+{
+    mst_template_t  *t;
+
+    if (!mst_str_eq(s, mst_template_smollm2)) {
+        (void) mst_err_set(err, "%s (%zu bytes) is unknown: supported is that "
+                           "of SmolLM2, from which it differs at byte %zu",
+                           key, s.len,
+                           mst_template_same(s, mst_template_smollm2));
+        return NULL;
+    }
+
+    t = mst_template_create("ChatML (SmolLM2)", mst_template_chatml, err);
+
+    if (t == NULL
+        || mst_template_token(tokenizer, key, "<|im_start|>", &t->im_start,
+                              err) != MST_OK
+        || mst_template_token(tokenizer, key, "<|im_end|>", &t->im_end, err)
+           != MST_OK)
+    {
+        mst_template_destroy(t);
+        return NULL;
+    }
+
+    return t;
+}
+
+
 mst_template_t *
 mst_template_create_gguf(const mst_gguf_t *g,
     const mst_tokenizer_t *tokenizer, mst_err_t *err)
 {
     int              rc;
+    mst_err_t        why;
     mst_str_t        s;
     mst_template_t  *t;
 
@@ -271,27 +303,39 @@ mst_template_create_gguf(const mst_gguf_t *g,
         return NULL;
     }
 
-    if (!mst_str_eq(s, mst_template_smollm2)) {
-        (void) mst_gguf_error(g, err, MST_TEMPLATE_KEY " (%zu bytes) is "
-                              "unknown: supported is that of SmolLM2, from "
-                              "which it differs at byte %zu", s.len,
-                              mst_template_same(s, mst_template_smollm2));
-        return NULL;
-    }
+    why.text[0] = '\0';
+    t = mst_template_create_text(s, tokenizer, MST_TEMPLATE_KEY, &why);
 
-    t = mst_template_create("ChatML (SmolLM2)", mst_template_chatml, err);
-
-    if (t == NULL
-        || mst_template_token(tokenizer, "<|im_start|>", &t->im_start, g, err)
-           != MST_OK
-        || mst_template_token(tokenizer, "<|im_end|>", &t->im_end, g, err)
-           != MST_OK)
-    {
-        mst_template_destroy(t);
-        return NULL;
+    if (t == NULL) {
+        (void) mst_gguf_error(g, err, "%s", why.text);
     }
 
     return t;
+}
+
+
+int
+mst_template_create_dir(const mst_tokenizer_dir_t *d, const char *name,
+    mst_template_t **t, mst_err_t *err)
+{
+    mst_err_t  why;
+
+    *t = NULL;
+
+    if (d->version) {
+        return mst_err_set(err, "%s: chats in Mistral's format of version %u "
+                           "are not supported yet", name, d->version);
+    }
+
+    if (d->chat == NULL) {
+        return MST_DECLINED;
+    }
+
+    why.text[0] = '\0';
+    *t = mst_template_create_text(mst_str(d->chat, strlen(d->chat)),
+                                  d->tokenizer, "its chat template", &why);
+
+    return *t ? MST_OK : mst_err_set(err, "%s: %s", name, why.text);
 }
 
 

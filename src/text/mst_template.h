@@ -17,7 +17,7 @@
 #include "base/mst_message.h"
 #include "file/mst_gguf.h"
 #include "text/mst_prompt.h"
-#include "text/mst_tokenizer.h"
+#include "text/mst_tokenizer_dir.h"
 
 
 typedef struct mst_template_s  mst_template_t;
@@ -26,6 +26,14 @@ typedef struct mst_template_s  mst_template_t;
 /* the template of a model file; the control tokens it needs are looked up */
 mst_template_t *mst_template_create_gguf(const mst_gguf_t *g,
     const mst_tokenizer_t *t, mst_err_t *err);
+
+/*
+ * The template of a checkpoint's directory, whose tokenizer d still has; name
+ * stands before sentences.  MST_DECLINED: there is none, which is no error,
+ * and *t is NULL.
+ */
+int mst_template_create_dir(const mst_tokenizer_dir_t *d, const char *name,
+    mst_template_t **t, mst_err_t *err);
 
 /* the null model's: "role: content\n" per message, then "assistant: " */
 mst_template_t *mst_template_create_plain(mst_err_t *err);

@@ -552,6 +552,19 @@ mst_tokenizer_destroy(mst_tokenizer_t *t)
 }
 
 
+void
+mst_tokenizer_also_stop(mst_tokenizer_t *t, const uint32_t *ids, uint32_t n)
+{
+    uint32_t  i;
+
+    for (i = 0; i < n; i++) {
+        if (ids[i] < t->info.n_vocab) {
+            mst_tokenizer_add_stop(&t->info, ids[i]);
+        }
+    }
+}
+
+
 const mst_tokenizer_info_t *
 mst_tokenizer_info(const mst_tokenizer_t *t)
 {

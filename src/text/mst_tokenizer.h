@@ -62,6 +62,11 @@ mst_tokenizer_t *mst_tokenizer_create_bytes(mst_err_t *err);
 
 void mst_tokenizer_destroy(mst_tokenizer_t *t);  /* t may be NULL */
 
+/* before anybody encodes: ids that end an answer, too, as the model's
+   configuration says; those out of range and those too many are left out */
+void mst_tokenizer_also_stop(mst_tokenizer_t *t, const uint32_t *ids,
+    uint32_t n);
+
 const mst_tokenizer_info_t *mst_tokenizer_info(const mst_tokenizer_t *t);
 
 /* the bytes that id adds to the text: none for a control token and for

@@ -372,9 +372,12 @@ mst_tokenizer_dir_pick(mst_tokenizer_dir_t *d, int dir, const char *name,
         rc = mst_tokenizer_dir_hf(d, dir, name, err);
     }
 
-    return rc != MST_DECLINED ? rc
-           : mst_err_set(err, "%s: neither tekken.json, tokenizer.model nor "
-                         "tokenizer.json is there", name);
+    if (rc == MST_DECLINED) {
+        (void) mst_err_set(err, "%s: neither tekken.json, tokenizer.model nor "
+                           "tokenizer.json is there", name);
+    }
+
+    return rc;
 }
 
 
@@ -382,16 +385,21 @@ int
 mst_tokenizer_dir_open(mst_tokenizer_dir_t *d, int dir, const char *name,
     const char *arch, mst_err_t *err)
 {
+    int  rc;
+
     memset(d, 0, sizeof(mst_tokenizer_dir_t));
 
-    if (mst_tokenizer_dir_config(d, dir, name, err) != MST_OK
-        || mst_tokenizer_dir_pick(d, dir, name, arch, err) != MST_OK)
-    {
-        mst_tokenizer_dir_close(d);
-        return MST_ERROR;
+    rc = mst_tokenizer_dir_config(d, dir, name, err);
+
+    if (rc == MST_OK) {
+        rc = mst_tokenizer_dir_pick(d, dir, name, arch, err);
     }
 
-    return MST_OK;
+    if (rc != MST_OK) {
+        mst_tokenizer_dir_close(d);
+    }
+
+    return rc;
 }
 
 

@@ -33,7 +33,8 @@ typedef struct {
 /*
  * dir is an open directory, arch the model's ("mistral", "llama", ...): a
  * SentencePiece model without control tokens is of version 1 where the model
- * is Mistral's.  MST_ERROR with a sentence: d is empty.
+ * is Mistral's.  MST_ERROR, or MST_DECLINED where no such file is there,
+ * with a sentence: d is empty.
  */
 int mst_tokenizer_dir_open(mst_tokenizer_dir_t *d, int dir, const char *name,
     const char *arch, mst_err_t *err);

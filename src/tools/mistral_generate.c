@@ -62,7 +62,7 @@ static const char  mistral_generate_help[] =
     "\n"
     "Answers one prompt on the terminal.\n"
     "\n"
-    "  --model FILE       a GGUF file\n"
+    "  --model FILE       a GGUF file, or a directory of safetensors\n"
     "  --prompt TEXT      the prompt; \"-\" reads it from stdin\n"
     "  --prompt-ids FILE  the prompt as a JSON array of token ids, \"-\" from\n"
     "                     stdin; needs no tokenizer\n"
@@ -165,8 +165,8 @@ mistral_generate_stops(mistral_generate_t *g)
         return;
     }
 
-    if (g->tokenizer) {
-        info = mst_tokenizer_info(g->tokenizer);
+    if (g->words.tokenizer) {
+        info = mst_tokenizer_info(g->words.tokenizer);
 
         memcpy(g->stop_ids, info->stop_ids, sizeof(g->stop_ids));
         g->n_stop = info->n_stop;
@@ -178,20 +178,22 @@ mistral_generate_stops(mistral_generate_t *g)
 }
 
 
-/* what the text room says about a file names the key, maybe not the file */
+/* ids need no tokenizer, so a missing or strange one is no error there */
 
 static int
-mistral_generate_refuse(mistral_generate_t *g)
+mistral_generate_words(mistral_generate_t *g, mst_err_t *err)
 {
-    const char  *name;
+    const char  *path;
 
-    name = mst_checkpoint_name(g->checkpoint);
+    path = mistral_generate_conf.model;
 
-    if (strncmp(g->err.text, name, strlen(name)) != 0) {
-        (void) mst_err_prefix(&g->err, name);
+    if (mst_checkpoint_container(g->checkpoint)) {
+        return mistral_words_gguf(&g->words,
+                                  mst_checkpoint_container(g->checkpoint),
+                                  path, err);
     }
 
-    return MISTRAL_REFUSED;
+    return mistral_words_directory(&g->words, g->config, path, err);
 }
 
 
@@ -218,17 +220,8 @@ mistral_generate_open(mistral_generate_t *g)
     }
 
     g->config = mst_checkpoint_config(g->checkpoint);
-    g->gguf = mst_checkpoint_container(g->checkpoint);
 
-    /* ids need no tokenizer, so a missing or strange one is no error */
-
-    if (g->gguf) {
-        g->tokenizer = mst_tokenizer_create_gguf(g->gguf, c->prompt_ids
-                                                          ? NULL : &g->err);
-    } else if (c->prompt_ids == NULL) {
-        (void) mst_err_set(&g->err, "%s: the tokenizer of a directory is not "
-                           "read yet, use --prompt-ids", c->model);
-    }
+    rc = mistral_generate_words(g, c->prompt_ids ? NULL : &g->err);
 
     mistral_generate_stops(g);
 
@@ -238,22 +231,22 @@ mistral_generate_open(mistral_generate_t *g)
         return rc == MST_OK ? MISTRAL_OK : MISTRAL_FAILED;
     }
 
-    if (g->tokenizer == NULL) {
-        return mistral_generate_refuse(g);
+    if (rc != MST_OK) {
+        return MISTRAL_REFUSED;
     }
 
     mst_buf_init(&text);
     rc = mistral_prompt_text(c->prompt, &text, &g->err);
 
     if (rc == MST_OK) {
-        rc = mistral_prompt_encode(g->gguf, g->tokenizer, &text, c->chat,
-                                   &g->prompt, &g->err);
+        rc = mistral_prompt_encode(&g->words, &text, c->chat, &g->prompt,
+                                   &g->err);
     }
 
     mst_buf_fini(&text);
 
     if (rc == MST_DECLINED) {
-        return mistral_generate_refuse(g);
+        return MISTRAL_REFUSED;
     }
 
     return rc == MST_OK ? MISTRAL_OK : MISTRAL_FAILED;
@@ -533,7 +526,7 @@ static void
 mistral_generate_close(mistral_generate_t *g)
 {
     mst_engine_destroy(g->engine);
-    mst_tokenizer_destroy(g->tokenizer);
+    mistral_words_close(&g->words);
     mst_checkpoint_close(g->checkpoint);
     mst_buf_fini(&g->tokens);
     mst_buf_fini(&g->text);
@@ -557,8 +550,8 @@ mistral_generate_answer(mistral_generate_t *g, const mst_log_t *log)
         return rc;
     }
 
-    if (g->tokenizer) {
-        mst_detok_init(&g->detok, g->tokenizer);
+    if (g->words.tokenizer) {
+        mst_detok_init(&g->detok, g->words.tokenizer);
     }
 
     if (mistral_generate_run(g) != MST_OK

@@ -47,8 +47,7 @@ typedef struct {
 typedef struct {
     mst_checkpoint_t *checkpoint;  /* the model's after it was loaded */
     const mst_config_t *config;    /* its */
-    const mst_gguf_t *gguf;        /* its container; NULL: safetensors */
-    mst_tokenizer_t  *tokenizer;   /* NULL: ids in, ids out */
+    mistral_words_t   words;       /* no tokenizer: ids in, ids out */
     mistral_ids_t     prompt;
     uint32_t          stop_ids[MST_MAX_STOP_IDS];
     uint32_t          n_stop;

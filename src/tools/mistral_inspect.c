@@ -168,17 +168,6 @@ mistral_inspect_tensors(mistral_inspect_t *m)
 }
 
 
-/* what the text room says about a file names the key, maybe not the file */
-
-static void
-mistral_inspect_name(const mistral_inspect_t *m, mst_err_t *err)
-{
-    if (strncmp(err->text, m->path, strlen(m->path)) != 0) {
-        (void) mst_err_prefix(err, m->path);
-    }
-}
-
-
 static void
 mistral_inspect_words(mistral_inspect_t *m)
 {
@@ -196,18 +185,53 @@ mistral_inspect_words(mistral_inspect_t *m)
                     n && pre[0] ? ", " : "", pre);
 
     err.text[0] = '\0';
-    m->tokenizer = mst_tokenizer_create_gguf(m->gguf, &err);
 
-    if (m->tokenizer == NULL) {
-        mistral_inspect_name(m, &err);
+    if (mistral_words_gguf(&m->words, m->gguf, m->path, &err) != MST_OK) {
         *mistral_inspect_reason(m) = err;
         return;                        /* a template needs its tokens */
     }
 
-    m->template = mst_template_create_gguf(m->gguf, m->tokenizer, &err);
+    m->template = mistral_words_template(&m->words, &err);
 
     if (m->template == NULL) {
-        mistral_inspect_name(m, &err);
+        *mistral_inspect_reason(m) = err;
+    }
+}
+
+
+/* without a file of a tokenizer it runs on token ids, and without a template
+   it still completes texts */
+
+static void
+mistral_inspect_directory(mistral_inspect_t *m)
+{
+    int                         rc;
+    mst_err_t                   err;
+    const mst_tokenizer_dir_t  *d;
+
+    err.text[0] = '\0';
+    rc = mistral_words_directory(&m->words, &m->config, m->path, &err);
+
+    if (rc != MST_OK) {
+        if (rc != MST_DECLINED) {
+            *mistral_inspect_reason(m) = err;
+        }
+
+        return;
+    }
+
+    d = &m->words.dir;
+    (void) snprintf(m->vocabulary, sizeof(m->vocabulary),
+                    d->version ? "%s, version %u" : "%s", d->file,
+                    d->version);
+
+    if (d->version == 0 && d->chat == NULL) {
+        return;
+    }
+
+    m->template = mistral_words_template(&m->words, &err);
+
+    if (m->template == NULL) {
         *mistral_inspect_reason(m) = err;
     }
 }
@@ -351,7 +375,6 @@ mistral_inspect_shards(mistral_inspect_t *m, const mst_check_files_t *files)
     mst_safetensors_t  *s;
 
     m->n_shards = files->n - 1;
-    (void) snprintf(m->vocabulary, sizeof(m->vocabulary), "not read yet");
 
     for (i = 1; i < files->n; i++) {
         s = mst_safetensors_open_fd(files->fd[i], m->path, NULL);
@@ -378,6 +401,7 @@ mistral_inspect_shards(mistral_inspect_t *m, const mst_check_files_t *files)
     mst_checkpoint_close(cp);
 
     mistral_inspect_model(m);
+    mistral_inspect_directory(m);
 }
 
 
@@ -466,7 +490,7 @@ mistral_inspect(int argc, char **argv)
     }
 
     mst_template_destroy(m.template);
-    mst_tokenizer_destroy(m.tokenizer);
+    mistral_words_close(&m.words);
     mst_gguf_close(m.gguf);
 
     return rc;

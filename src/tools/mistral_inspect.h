@@ -14,8 +14,7 @@
 #include "file/mst_gguf.h"
 #include "model/mst_check.h"
 #include "model/mst_checkpoint.h"
-#include "text/mst_template.h"
-#include "text/mst_tokenizer.h"
+#include "tools/mistral_words.h"
 
 #define MISTRAL_INSPECT_REASONS  8
 #define MISTRAL_INSPECT_TYPES    64
@@ -49,7 +48,7 @@ typedef struct {
     int                      has_config;
     mst_config_t             config;
     char                     vocabulary[64];   /* "gpt2, smollm" */
-    mst_tokenizer_t         *tokenizer;    /* NULL: not known */
+    mistral_words_t          words;        /* no tokenizer: not known */
     mst_template_t          *template;     /* NULL: not known */
 
     int                      has_memory;

@@ -92,8 +92,8 @@ mistral_inspect_text_words(const mistral_inspect_t *m)
 
     (void) printf("tokenizer:     %s", m->vocabulary[0] ? m->vocabulary
                                                         : "none");
-    if (m->tokenizer) {
-        info = mst_tokenizer_info(m->tokenizer);
+    if (m->words.tokenizer) {
+        info = mst_tokenizer_info(m->words.tokenizer);
         (void) printf("; %u tokens, %u of them end an answer\n", info->n_vocab,
                       info->n_stop);
 
@@ -102,7 +102,8 @@ mistral_inspect_text_words(const mistral_inspect_t *m)
     }
 
     (void) printf("chat template: %s\n", m->template
-                  ? mst_template_name(m->template) : "not known");
+                  ? mst_template_name(m->template)
+                  : m->vocabulary[0] ? "not known" : "none");
 }
 
 
@@ -232,10 +233,10 @@ mistral_inspect_json_words(const mistral_inspect_t *m)
     const mst_tokenizer_info_t  *info;
 
     o = json_pack("{s:s, s:b}", "kind", m->vocabulary, "known",
-                  m->tokenizer != NULL);
+                  m->words.tokenizer != NULL);
 
-    if (m->tokenizer) {
-        info = mst_tokenizer_info(m->tokenizer);
+    if (m->words.tokenizer) {
+        info = mst_tokenizer_info(m->words.tokenizer);
 
         (void) json_object_update_new(o,
             json_pack("{s:i, s:I, s:I, s:i}",

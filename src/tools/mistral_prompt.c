@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/mst_mem.h"
-#include "text/mst_template.h"
 #include "text/mst_utf8.h"
 #include "tools/mistral_prompt.h"
 
@@ -75,14 +74,14 @@ mistral_prompt_text(const char *text, mst_buf_t *out, mst_err_t *err)
 
 
 static int
-mistral_prompt_render(const mst_gguf_t *g, const mst_tokenizer_t *t,
-    const mst_buf_t *text, mst_prompt_t *out, mst_err_t *err)
+mistral_prompt_render(const mistral_words_t *w, const mst_buf_t *text,
+    mst_prompt_t *out, mst_err_t *err)
 {
     int              rc;
     mst_message_t    message;
     mst_template_t  *template;
 
-    template = mst_template_create_gguf(g, t, err);
+    template = mistral_words_template(w, err);
 
     if (template == NULL) {
         return MST_DECLINED;
@@ -156,19 +155,19 @@ mistral_prompt_run(const mst_tokenizer_t *t, const mst_prompt_t *prompt,
 
 
 int
-mistral_prompt_encode(const mst_gguf_t *g, const mst_tokenizer_t *t,
-    const mst_buf_t *text, int chat, mistral_ids_t *out, mst_err_t *err)
+mistral_prompt_encode(const mistral_words_t *w, const mst_buf_t *text,
+    int chat, mistral_ids_t *out, mst_err_t *err)
 {
     int           rc;
     mst_prompt_t  prompt;
 
     mst_prompt_init(&prompt);
 
-    rc = chat ? mistral_prompt_render(g, t, text, &prompt, err)
-              : mistral_prompt_plain(t, text, &prompt);
+    rc = chat ? mistral_prompt_render(w, text, &prompt, err)
+              : mistral_prompt_plain(w->tokenizer, text, &prompt);
 
     if (rc == MST_OK) {
-        rc = mistral_prompt_run(t, &prompt, out);
+        rc = mistral_prompt_run(w->tokenizer, &prompt, out);
     }
 
     mst_prompt_fini(&prompt);

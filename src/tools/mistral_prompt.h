@@ -11,8 +11,7 @@
 
 #include "base/mst_buf.h"
 #include "base/mst_err.h"
-#include "file/mst_gguf.h"
-#include "text/mst_tokenizer.h"
+#include "tools/mistral_words.h"
 
 
 typedef struct {
@@ -26,8 +25,8 @@ int mistral_prompt_text(const char *text, mst_buf_t *out, mst_err_t *err);
 
 /* encodes a plain text, or one user's message by the model's template;
    MST_DECLINED: the model has none that is known */
-int mistral_prompt_encode(const mst_gguf_t *g, const mst_tokenizer_t *t,
-    const mst_buf_t *text, int chat, mistral_ids_t *out, mst_err_t *err);
+int mistral_prompt_encode(const mistral_words_t *w, const mst_buf_t *text,
+    int chat, mistral_ids_t *out, mst_err_t *err);
 
 /* a JSON array of ids below n_vocab from a file, or stdin when it is "-" */
 int mistral_prompt_ids(const char *path, uint32_t n_vocab, mistral_ids_t *out,

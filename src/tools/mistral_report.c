@@ -47,13 +47,14 @@ mistral_report_text(mistral_generate_t *g, uint64_t first)
     mst_buf_reset(&g->text);
 
     for (rc = MST_OK; first < g->n_tokens && rc == MST_OK; first++) {
-        rc = g->tokenizer ? mst_detok_push(&g->detok, t[first].id, &g->text)
-                          : mst_buf_printf(&g->text, first ? " %u" : "%u",
-                                           t[first].id);
+        rc = g->words.tokenizer
+             ? mst_detok_push(&g->detok, t[first].id, &g->text)
+             : mst_buf_printf(&g->text, first ? " %u" : "%u", t[first].id);
     }
 
     if (g->finish && rc == MST_OK) {
-        rc = g->tokenizer ? mst_detok_finish(&g->detok, &g->text) : MST_OK;
+        rc = g->words.tokenizer ? mst_detok_finish(&g->detok, &g->text)
+                                : MST_OK;
         rc = rc == MST_OK ? mst_buf_char(&g->text, '\n') : rc;
     }
 

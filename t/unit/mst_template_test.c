@@ -477,7 +477,7 @@ test_no_memory(void **state)
     mst_mem_fail_after(1);
     assert_null(mst_template_create_gguf(g, tokenizer, &err));
     mst_mem_fail_after(0);
-    assert_string_equal(err.text, "no memory for a chat template");
+    assert_string_equal(err.text, "test.gguf: no memory for a chat template");
 
     err.text[0] = '\0';
     mst_mem_fail_after(1);
@@ -518,6 +518,57 @@ test_no_memory(void **state)
 }
 
 
+static void
+test_directory(void **state)
+{
+    build_t               b;
+    uint32_t              n;
+    mst_err_t             err;
+    mst_gguf_t           *g;
+    mst_template_t       *t;
+    mst_tokenizer_dir_t   d;
+
+    static char            chat[] = CHAT, other[] = "{{ 1 }}";
+    static const uint32_t  ids[] = { 3, 4, 3, UINT32_MAX };
+
+    (void) state;
+
+    vocab_init(&vocab);
+    vocab_write(&vocab, &b);
+    g = build_open(&b);
+    err.text[0] = '\0';
+    memset(&d, 0, sizeof(d));
+    d.tokenizer = mst_tokenizer_create_gguf(g, &err);
+    assert_non_null(d.tokenizer);
+
+    assert_int_equal(mst_template_create_dir(&d, "D", &t, &err),
+                     MST_DECLINED);
+    assert_null(t);
+    assert_string_equal(err.text, "");
+
+    d.chat = chat;
+    assert_int_equal(mst_template_create_dir(&d, "D", &t, &err), MST_OK);
+    assert_string_equal(mst_template_name(t), "ChatML (SmolLM2)");
+    mst_template_destroy(t);
+
+    d.chat = other;
+    assert_int_equal(mst_template_create_dir(&d, "D", &t, &err), MST_ERROR);
+    assert_null(t);
+    assert_memory_equal(err.text, "D: its chat template (7 bytes)", 30);
+
+    /* what ends an answer beside what the tokenizer says, each once */
+
+    d.chat = NULL;
+    n = mst_tokenizer_info(d.tokenizer)->n_stop;
+    mst_tokenizer_also_stop(d.tokenizer, ids, 4);
+    assert_in_range(mst_tokenizer_info(d.tokenizer)->n_stop - n, 1, 2);
+
+    mst_tokenizer_dir_close(&d);
+    mst_gguf_close(g);
+    build_fini(&b);
+}
+
+
 static int
 setup(void **state)
 {
@@ -549,7 +600,8 @@ main(void)
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_refused_chats),
         cmocka_unit_test(test_known),
-        cmocka_unit_test(test_no_memory)
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_directory)
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -87,7 +87,7 @@ test_choice(void **state)
     (void) strcpy(dir, "/tmp/mst_tokenizer_dir_XXXXXX");
     assert_non_null(mkdtemp(dir));
 
-    assert_int_equal(open_dir(&d, "llama", &err), MST_ERROR);
+    assert_int_equal(open_dir(&d, "llama", &err), MST_DECLINED);
     assert_string_equal(err.text, "D: neither tekken.json, tokenizer.model "
                         "nor tokenizer.json is there");
     assert_null(d.tokenizer);

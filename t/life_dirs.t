@@ -1,0 +1,258 @@
+#!/usr/bin/perl
+
+# Directories of safetensors behind nginx: chats and completions, the faults
+# that nginx -t tells, shards that are replaced, and the context's limit.
+
+use warnings;
+use strict;
+
+use lib 't/lib';
+use JSON::PP;
+use MistralLife;
+use MistralTiny;
+use POSIX qw/ mkfifo /;
+use Test::More;
+
+my $S = server();
+my $dir = "$S->{closed}/m";
+my $Words = '"temperature":0,"model":"m"';
+
+time_out(150);
+
+
+# the same model by the program, from ids or text
+
+sub generate {
+    my ($path, @args) = @_;
+
+    my $command = join ' ', map { "'$_'" } "$Build/mistral", 'generate',
+                  '--model', $path, '--json', @args;
+
+    return decode_json(qx{$command 2>/dev/null});
+}
+
+sub completion {
+    my ($prompt, $n, $more) = @_;
+    my ($status, $head, $body) = fetch('POST /v1/completions',
+        '{"prompt":' . encode_json($prompt) . ",\"max_tokens\":$n,$Words"
+        . ($more // '') . '}');
+
+    return ($status, $status == 200 || $body =~ /^\{/ ? decode_json($body)
+                                                      : $body);
+}
+
+# the sentence of nginx -t, which is one line
+
+sub refused {
+    my ($name, $why) = @_;
+
+    isnt(nginx('-t'), 0, "$name: nginx -t fails");
+    like($S->{out}, $why, 'and says why');
+    is(scalar(() = $S->{out} =~ /\[emerg\]/g), 1, 'in one line');
+}
+
+
+# shards: the greedy ids are those of the reference, and nginx has them, too
+
+checkpoint($dir, 'mistral-plain');
+
+my $want = expected('mistral-plain');
+my @ids = @{ $want->{prompt_ids} };
+
+write_file("$S->{prefix}/ids", encode_json(\@ids));
+
+my $tool = generate($dir, '--prompt-ids', "$S->{prefix}/ids", '--max-tokens',
+                    scalar @{ $want->{greedy_ids} }, '--ignore-eos');
+is_deeply($tool->{ids}, $want->{greedy_ids}, 'ids of the reference');
+
+conf(model => "path closed/m;", workers => 2);
+run_nginx();
+ok(ready(), 'a directory becomes ready');
+
+my $engine = engine();
+my $n = @{ $want->{greedy_ids} };
+my ($status, $j) = completion(\@ids, $n, ',"logprobs":0,"ignore_eos":true');
+
+is($status, 200, 'a completion');
+is($j->{usage}{prompt_tokens}, scalar @ids, 'tokens of the prompt');
+is($j->{usage}{completion_tokens}, $n, 'tokens of the answer');
+
+my @said = map { $_ < 256 ? chr : $_ == 256 ? 'he' : $_ == 257 ? 'll'
+                 : $_ < 300 ? "t$_" : '' } @{ $tool->{ids} };
+my $tokens = $j->{choices}[0]{logprobs}{tokens};
+my @same = grep { $said[$_] =~ /^[ -~]+$/ } 0 .. $#said;
+is_deeply([@$tokens[@same]], [@said[@same]], 'the same tokens as the program');
+
+my @lines = ('hello', 'all the llamas');
+for my $text (@lines) {
+    my $ids = generate($dir, '--prompt', $text, '--max-tokens', 8);
+    my $chat = generate($dir, '--prompt', $text, '--chat', '--max-tokens', 8);
+    my ($st, $c) = completion($text, 8);
+
+    is($c->{usage}{completion_tokens}, scalar @{ $ids->{ids} },
+       "\"$text\": the same length as by the program");
+
+    my ($head, $body);
+    ($st, $head, $body) = fetch('POST /v1/chat/completions',
+                                chat(8, 0, $text));
+    is($st, 200, "\"$text\": a chat");
+    is(decode_json($body)->{usage}{completion_tokens},
+       scalar @{ $chat->{ids} }, 'of the same length as by the program');
+
+    my $whole = decode_json($body)->{choices}[0]{message}{content};
+    ($st, $head, $body) = fetch('POST /v1/chat/completions',
+                                chat(8, 1, $text));
+    my $parts = join '', map { $_->{choices}[0]{delta}{content} // '' }
+                map { decode_json($_) } $body =~ /^data: (\{.*\})/mg;
+    is($parts, $whole, 'streamed, too');
+    like($body, qr/^data: \[DONE\]/m, 'to its end');
+}
+
+# unchanged files: the same engine; a shard replaced, the old one serves until
+# a reload, and the new one then
+
+ok(reload(), 'a reload');
+is(engine(), $engine, 'keeps the engine of unchanged files');
+
+my ($shard) = glob "$dir/model-00002*";
+my $bytes = slurp($shard);
+
+write_file("$shard.new", $bytes);
+rename "$shard.new", $shard or die $!;
+is((completion('hi', 3))[0], 200, 'a shard was replaced: it answers');
+kill 'KILL', $engine;
+ok(wait_for(sub { my $e = engine(); $e > 1 && $e != $engine }),
+   'a crashed engine is there again');
+ok(ready(), 'with the shards that it had');
+$engine = engine();
+ok(reload(), 'a reload');
+ok(wait_for(sub { my $e = engine(); $e > 1 && $e != $engine }),
+   'has another engine for another shard');
+ok(ready(), 'and is ready');
+is((completion('hi', 3))[0], 200, 'and answers');
+
+# the context: what fits, and one more
+
+my $max = 128;
+($status, $j) = completion([ (7) x ($max - 1) ], 5);
+is($status, 200, 'a prompt that leaves room for one token');
+is($j->{usage}{completion_tokens}, 1, 'gets one');
+is($j->{choices}[0]{finish_reason}, 'length', 'and is told why');
+
+for my $k ($max, $max + 1) {
+    ($status, $j) = completion([ (7) x $k ], 5);
+    is($status, 400, "a prompt of $k tokens");
+    like($j->{error}{message}, qr/\b$max\b.*\b$k\b/, 'both numbers');
+    is($j->{error}{code}, 'context_length_exceeded', 'and its code');
+}
+
+# what is not right, while the old engine goes on
+
+$S->{quiet} = 1;
+
+my $config = slurp("$dir/config.json");
+
+for my $case (
+    [ 'another architecture', sub { $_[0]{model_type} = 'gpt2';
+                                    $_[0]{architectures} = ['GPT2LMHead'] },
+      qr/m: .*gpt2/i ],
+    [ 'a layer too many', sub { $_[0]{num_hidden_layers}++ },
+      qr/tensor "model\.layers\.3\.\S+" is missing/ ],
+    [ 'a layer too few', sub { $_[0]{num_hidden_layers}-- },
+      qr/tensor "model\.layers\.2\.\S+" is no part of/ ],
+    [ 'another shape', sub { $_[0]{intermediate_size} = 95 },
+      qr/has shape \[64, 96, 1, 1\], expected \[64, 95, 1, 1\]/ ],
+    [ 'a smaller vocabulary', sub { $_[0]{vocab_size} = 303 }, qr/shape/ ],
+) {
+    my ($name, $change, $why) = @$case;
+    my $c = decode_json($config);
+
+    $change->($c);
+    write_file("$dir/config.json", encode_json($c));
+    refused($name, $why);
+}
+
+write_file("$dir/config.json", $config);
+
+for my $case (
+    [ 'a truncated shard', sub { write_file($shard, substr $bytes, 0, -2) },
+      qr/file 2 of 3/ ],
+    [ 'a header that lies', sub {
+        write_file($shard, $bytes =~ s/"data_offsets": ?\[0,/"data_offsets":[9,/r) },
+      qr/file 2 of 3/ ],
+    [ 'a shard of another size than it says', sub {
+        write_file($shard, pack('Q<', 1 << 40) . substr $bytes, 8) },
+      qr/file 2 of 3/ ],
+    [ 'no shard', sub { unlink $shard },
+      qr/model-00002\S+: cannot be opened as a regular file/ ],
+    [ 'a FIFO for a shard', sub { unlink $shard;
+                                  mkfifo($shard, 0644) or die $! },
+      qr/model-00002\S+: cannot be opened as a regular file/ ],
+) {
+    my ($name, $make, $why) = @$case;
+
+    $make->();
+    refused($name, $why);
+    unlink $shard;
+    write_file($shard, $bytes);
+}
+
+for my $case (
+    [ 'a FIFO for a tokenizer', 'tokenizer.json', undef,
+      qr{m/tokenizer\.json: no regular file} ],
+    [ 'a FIFO for a configuration', 'config.json', undef,
+      qr{m/config\.json: cannot be opened as a regular file} ],
+    [ 'a tokenizer that is none', 'tokenizer.json', '{}',
+      qr/tokenizer\.json/ ],
+    [ 'a tokenizer larger than the model', 'tokenizer.json',
+      tokenizer_json() =~ s/"id":319/"id":320/r,
+      qr/tokenizer\.json has 321 tokens, the model only 320/ ],
+    [ 'a template that is unknown', 'chat_template.jinja', '{{ foo.bar(1',
+      qr/template/ ],
+) {
+    my ($name, $file, $text, $why) = @$case;
+    my $path = "$dir/$file";
+    my $before = -e $path ? slurp($path) : undef;
+
+    unlink $path;
+    defined $text ? write_file($path, $text) : mkfifo($path, 0644) || die $!;
+    refused($name, $why);
+    unlink $path;
+    write_file($path, $before) if defined $before;
+}
+
+is(nginx('-t'), 0, 'all is well again') or diag $S->{out};
+
+if ($> == 0) {
+    my $own = user();
+
+    # a master that is not root, as whom this directory is closed
+
+    chmod 0700, $dir;
+    like(qx{su -s /bin/sh $own -c '$Build/mistral inspect $dir' 2>&1},
+         qr/cannot be opened: Permission denied/, 'no permission');
+}
+
+is((completion('hi', 3))[0], 200, 'the engine went on');
+
+# no template: completions only; the ends that a configuration names end an
+# answer, beside that of the tokenizer
+
+checkpoint($dir, 'mistral-plain', template => undef, config => sub {
+    $_[0]{eos_token_id} = [2, $tool->{ids}[3]];
+});
+ok(reload(), 'without a template');
+ok(wait_for(sub { my $e = engine(); $e > 1 && $e != $engine }),
+   'another configuration, another engine');
+ok(ready(), 'it is ready');
+($status, $j) = completion(\@ids, 9);
+is($j->{choices}[0]{finish_reason}, 'stop', 'an end of the configuration');
+is($j->{usage}{completion_tokens}, 4, 'is found');
+($status, undef, $j) = fetch('POST /v1/chat/completions', chat(3));
+is($status, 400, 'a chat');
+like($j, qr/has no chat template/, 'is refused with a sentence');
+
+stop_nginx();
+no_alerts('directories', qr/mistral_model "m"|signal 9/);
+nothing_left();
+done_testing();
