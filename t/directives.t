@@ -389,6 +389,9 @@ for my $t (
       'invalid value "state=", it must be the name of a file' ],
     [ 'mistral_quota_zone $arg_k zone=q:1m quota=1 window=1h state=logs/;',
       'it must be the name of a file' ],
+    [ 'mistral_quota_zone $arg_k zone=q:1m quota=1 window=1h state=logs/x;
+       mistral_quota_zone $arg_k zone=r:1m quota=1 window=1h state=logs/x;',
+      'invalid value "state=logs/x", it is the state of another zone' ],
     [ 'mistral_quota_zone $arg_k zone=q:1m quota=1 window=1h state=plain/x;',
       "\"$prefix/plain\" of mistral_quota_zone \"q\" is no directory" ],
     [ 'mistral_quota_zone $arg_k zone=q:1m quota=1 window=1h

@@ -16,7 +16,7 @@ use Test::More;
 use Time::HiRes qw/ sleep time /;
 
 my $S = server();
-my %Burst = (big => 1_000_000, kill => 7000);
+my %Burst = (big => 1_000_000, kill => 7000, tinym => 7000);
 
 time_out(170);
 
@@ -29,7 +29,7 @@ conf(model => 'path null:rate=400; context 8192; max_batch 256;',
         mistral_limit_zone $arg_key zone=flow:1m rate=300t/s burst=1500;
         mistral_limit_zone $arg_key zone=slow:1m rate=100t/s burst=50;
         mistral_limit_zone $arg_key zone=wait:1m rate=10t/s burst=100;
-        mistral_limit_zone $arg_key zone=tiny:32k rate=1t/h burst=1k;
+        mistral_limit_zone $arg_key zone=tiny:32k rate=1t/h burst=7k;
 END
      locations => <<'END');
         location /big/   { mistral_pass m; mistral_limit zone=big; }
@@ -37,6 +37,7 @@ END
         location /quick/ { mistral_pass fast; mistral_limit zone=kill; }
         location /flow/  { mistral_pass fast; mistral_limit zone=flow; }
         location /wait/  { mistral_pass fast; mistral_limit zone=wait; }
+        location /tinym/ { mistral_pass m; mistral_limit zone=tiny; }
         location /tiny/  { mistral_pass fast; mistral_limit zone=tiny; }
         location /pace/  { mistral_pass even;
                            mistral_limit zone=slow reserve=prompt overrun=pace; }
@@ -54,6 +55,7 @@ killed_worker();
 killed_workers();
 killed_engine();
 many_keys();
+too_many_at_once();
 paced();
 half_changed();
 
@@ -259,6 +261,7 @@ sub killed_engine {
 
 sub many_keys {
     my ($sock, $buf, %code) = (connection(), '');
+    my $s = held('tinym', 'held', 6000);
 
     for my $batch (0 .. 99) {
         print $sock join '',
@@ -287,8 +290,38 @@ sub many_keys {
          qr/\[warn\] [^\n]*mistral_limit_zone "tiny" is too small/,
          'the log says that it is too small');
 
-    is((fetch('POST /tiny/completions?key=k1', body(400, 400)))[0], 200,
+    is((fetch('POST /tiny/completions?key=k1', body(3000, 3000)))[0], 200,
        'a key that was forgotten is as a new one');
+    is(used('tinym', 'held'), 6010, 'one that holds tokens is remembered');
+
+    close $s->{sock};
+    ok(wait_for(sub { used('tinym', 'held') < 6010 }), 'until it ends');
+}
+
+
+# more requests in work than the zone has room for: keys go that hold tokens,
+# and what cannot be counted at all is refused
+
+sub too_many_at_once {
+    my @s = map { open_stream('tinym', "x$_", 6000) } 1 .. 200;
+    my %code;
+
+    for my $s (@s) {
+        wait_for(sub { read_some($s, 0.1); $s->{buf} =~ /\r\n\r\n./s });
+        $code{$s->{buf} =~ m{^HTTP/1\.1 (\d+)} ? $1 : 0}++;
+        $code{full}++ if $s->{buf} =~ /"code":"limit_zone_full"/
+                         && $s->{buf} =~ /Retry-After: 1\r/;
+    }
+
+    is_deeply([ sort keys %code ], [ 200, 503, 'full' ], '200 or 503')
+        or diag explain \%code;
+    is($code{full}, $code{503}, 'which says why');
+    cmp_ok($code{200}, '>=', 30, 'many are served');
+
+    close $_->{sock} for @s;
+    ok(wait_for(sub { idle() && used('tinym', 'new') == 0 }), 'they leave');
+    is((fetch('POST /tiny/completions?key=new', body(400, 400)))[0], 200,
+       'and there is room again');
 }
 
 
@@ -420,6 +453,14 @@ sub held {
     my $body = body($prompt // 10, $max) =~ s/}$/,"stream":true}/r;
 
     return stream_of("POST /$path/completions?key=$key", $body);
+}
+
+sub open_stream {
+    my ($path, $key, $max) = @_;
+    my $body = body(10, $max) =~ s/}$/,"stream":true}/r;
+
+    return { sock => request("POST /$path/completions?key=$key", $body),
+             buf => '' };
 }
 
 sub connection {

@@ -22,6 +22,7 @@ time_out(120);
 restart();
 killed();
 by_hand();
+many();
 broken();
 other_configurations();
 two_servers();
@@ -41,9 +42,13 @@ sub quota_conf {
          http => 'mistral_model slow { path null:rate=20; context 4096; }'
                  . "mistral_quota_zone $o{key} zone=q:$o{size} quota=1k "
                  . "window=$o{window} $o{state};\n"
+                 . 'mistral_quota_zone $arg_other zone=other:1m quota=1k '
+                 . "window=1h state=$Dir/other;"
                  . 'mistral_quota_zone $arg_key zone=short:1m quota=100 '
                  . "window=1s;\n",
-         locations => 'location /slow/ { mistral_pass slow; mistral_quota zone=q; }'
+         locations => 'location /both/ { mistral_pass m; mistral_quota zone=q; '
+                 . 'mistral_quota zone=other; }'
+                 . 'location /slow/ { mistral_pass slow; mistral_quota zone=q; }'
                  . 'location /q/ { mistral_pass m; mistral_quota zone=q; }'
                  . 'location /short/ { mistral_pass m; '
                  . 'mistral_quota zone=short; }');
@@ -132,7 +137,43 @@ sub by_hand {
 }
 
 
+# more keys than are looked at in one turn; two files in one directory
+
+sub many {
+    my $now = time;
+    my $keys = 3000;
+
+    write_file($File, "mistral_quota 1\n"
+               . join('', map { int($now) . " $_ key$_\n" } 1 .. $keys)
+               . "end $keys\n");
+    chmod 0644, $File;
+    run_nginx();
+    ok(ready(), 'ready');
+
+    is(left('key999'), 1, 'thousands of keys are read');
+    is((fetch('POST /both/completions?key=key1&other=o',
+              '{"prompt":"xx","max_tokens":2}'))[0], 200, 'two quotas');
+    ok(wait_for(sub { (saved('key1') // 0) == 5
+                      && slurp("$Dir/other") =~ /^\d+ 4 o$/m }),
+       'both are saved');
+
+    my $bad = grep { (saved_all()->{"key$_"} // -1) != $_ } 2 .. 50;
+
+    is($bad, 0, 'as they were');
+    is(scalar(keys %{ saved_all() }), $keys, 'all of them');
+
+    is((fetch('POST /both/completions?key=key2&other=o',
+              '{"prompt":"xx","max_tokens":2}'))[0], 200, 'two quotas');
+    stop_nginx();
+    is(saved('key2'), 6, 'at the end, too');
+    like(slurp("$Dir/other"), qr/^\d+ 8 o$/m, 'of both');
+    unlink $File;
+}
+
+
 sub broken {
+    spend_and_stop();
+
     my $good = slurp($File);
 
     for my $bad (['cut off', substr($good, 0, length($good) - 8)],
@@ -295,7 +336,7 @@ sub without_a_master {
     ok(wait_for(sub { log_since() =~ /reconfiguring/ && saved('alice') }),
        'a reload saves the state');
 
-    sleep 1.5;                                 # more than a timer's time
+    sleep 1;                                   # more than a timer's time
     ok(alive(master()), 'and the process lives');
     stop_nginx();
 }
@@ -323,6 +364,20 @@ sub left {
                               '{"prompt":"a","max_tokens":2000}');
 
     return $head =~ /x-ratelimit-remaining-tokens: (\d+)/ ? $1 : $head;
+}
+
+sub saved_all {
+    return { map { (split)[2, 1] } grep { !/^(?:mistral|end)/ }
+             split /\n/, slurp($File) };
+}
+
+# a state file with something in it
+
+sub spend_and_stop {
+    run_nginx();
+    ready();
+    spend('alice', 20);
+    stop_nginx();
 }
 
 sub saved {

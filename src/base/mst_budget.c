@@ -142,6 +142,7 @@ mst_budget_roll(mst_budget_t *b, const mst_budget_span_t *span,
         b->span = *span;
         b->used = 0;
         b->saved = 0;
+        b->writing = 0;
 
     } else if (now < b->span.start - length) {
 

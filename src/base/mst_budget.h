@@ -38,6 +38,7 @@ typedef struct {
     uint64_t           used;       /* tokens, holds included */
     uint64_t           saved;      /* of them: in the state file, or from
                                       it */
+    uint64_t           writing;    /* what will be that, if a write succeeds */
     mst_list_t         holds;      /* mst_hold_t */
 } mst_budget_t;
 

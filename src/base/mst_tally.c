@@ -37,20 +37,26 @@ mst_tally_begin(mst_buf_t *out)
 void
 mst_tally_add(mst_buf_t *out, const mst_tally_t *t)
 {
-    size_t         i;
-    unsigned char  c;
+    size_t                i, from;
+    const unsigned char  *key;
 
-    (void) mst_buf_printf(out, "%lld %llu ", (long long) t->start,
-                          (unsigned long long) t->used);
+    key = (const unsigned char *) t->key.data;
+
+    (void) mst_buf_uint(out, (uint64_t) t->start);
+    (void) mst_buf_char(out, ' ');
+    (void) mst_buf_uint(out, t->used);
+    (void) mst_buf_char(out, ' ');
 
     for (i = 0; i < t->key.len; i++) {
-        c = (unsigned char) t->key.data[i];
 
-        if (mst_tally_plain(c)) {
-            (void) mst_buf_char(out, (char) c);
+        for (from = i; i < t->key.len && mst_tally_plain(key[i]); i++) {
+            /* void */
+        }
 
-        } else {
-            (void) mst_buf_printf(out, "%%%02X", c);
+        (void) mst_buf_append(out, key + from, i - from);
+
+        if (i < t->key.len) {
+            (void) mst_buf_printf(out, "%%%02X", key[i]);
         }
     }
 

@@ -24,7 +24,7 @@
 
 
 typedef struct {
-    int64_t     start;
+    int64_t     start;         /* >= 0 */
     uint64_t    used;
     mst_str_t   key;           /* decoded */
 } mst_tally_t;

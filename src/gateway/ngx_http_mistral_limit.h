@@ -34,6 +34,7 @@ typedef struct ngx_http_mistral_limit_node_s   ngx_http_mistral_limit_node_t;
 typedef struct ngx_http_mistral_limit_owner_s  ngx_http_mistral_limit_owner_t;
 typedef struct ngx_http_mistral_limit_hold_s   ngx_http_mistral_limit_hold_t;
 typedef struct ngx_http_mistral_limit_kind_s   ngx_http_mistral_limit_kind_t;
+typedef struct ngx_http_mistral_save_s         ngx_http_mistral_save_t;
 
 
 typedef enum {
@@ -89,6 +90,7 @@ struct ngx_http_mistral_limit_zone_s {
     mst_budget_span_t                span;     /* of the calendar, as last
                                                   seen */
     ngx_event_t                      timer;    /* saves the state */
+    ngx_http_mistral_save_t         *save;     /* is at it; NULL: is not */
 };
 
 
@@ -272,6 +274,7 @@ void ngx_http_mistral_debit_settle(ngx_http_mistral_debit_t *d,
 ngx_int_t ngx_http_mistral_quota_init(ngx_http_mistral_limit_zone_t *zone,
     ngx_uint_t fresh);
 void ngx_http_mistral_quota_start(ngx_http_mistral_limit_zone_t *zone);
+void ngx_http_mistral_quota_finish(ngx_http_mistral_limit_zone_t *zone);
 void ngx_http_mistral_quota_stop(ngx_http_mistral_limit_zone_t *zone);
 
 

@@ -31,6 +31,9 @@ static char *ngx_http_mistral_limit_zone(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 static char *ngx_http_mistral_quota_zone(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+static ngx_uint_t ngx_http_mistral_limit_shares(
+    ngx_http_mistral_limit_main_conf_t *lmcf,
+    ngx_http_mistral_limit_zone_t *zone);
 static char *ngx_http_mistral_limit(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 static char *ngx_http_mistral_quota(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -278,6 +281,8 @@ ngx_http_mistral_limit_init_module(ngx_cycle_t *cycle)
 {
     if (ngx_process == NGX_PROCESS_SINGLE && !ngx_is_init_cycle(ngx_cycle)) {
         ngx_http_mistral_limit_each((ngx_cycle_t *) ngx_cycle,
+                                    ngx_http_mistral_quota_finish);
+        ngx_http_mistral_limit_each((ngx_cycle_t *) ngx_cycle,
                                     ngx_http_mistral_quota_stop);
         ngx_http_mistral_limit_each(cycle, ngx_http_mistral_quota_start);
     }
@@ -342,6 +347,7 @@ ngx_http_mistral_limit_exit_process(ngx_cycle_t *cycle)
     if (ngx_process == NGX_PROCESS_WORKER || ngx_process == NGX_PROCESS_SINGLE)
     {
         ngx_http_mistral_limit_each(cycle, ngx_http_mistral_limit_leave);
+        ngx_http_mistral_limit_each(cycle, ngx_http_mistral_quota_finish);
         ngx_http_mistral_limit_each(cycle, ngx_http_mistral_quota_stop);
     }
 }
@@ -498,7 +504,36 @@ ngx_http_mistral_quota_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
+    if (ngx_http_mistral_limit_shares(conf, zone)) {
+        ngx_http_mistral_limit_invalid(cf, &params[4],
+                                       "it is the state of another zone");
+        return NGX_CONF_ERROR;
+    }
+
     return NGX_CONF_OK;
+}
+
+
+static ngx_uint_t
+ngx_http_mistral_limit_shares(ngx_http_mistral_limit_main_conf_t *lmcf,
+    ngx_http_mistral_limit_zone_t *zone)
+{
+    ngx_uint_t                       i;
+    ngx_http_mistral_limit_zone_t  **zones;
+
+    zones = lmcf->zones.elts;
+
+    for (i = 0; i < lmcf->zones.nelts; i++) {
+        if (zones[i] != zone && zones[i]->state.len == zone->state.len
+            && ngx_memcmp(zones[i]->state.data, zone->state.data,
+                          zone->state.len)
+               == 0)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 

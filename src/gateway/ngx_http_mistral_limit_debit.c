@@ -278,7 +278,8 @@ ngx_http_mistral_debit_take(ngx_http_mistral_debit_t *d, ngx_str_t *key,
 
     rc = ngx_http_mistral_debit_try(d, key, tokens);
 
-    if (rc == NGX_BUSY && ngx_http_mistral_debit_sweep(zone, 0)) {
+    if ((rc == NGX_BUSY || rc == NGX_ERROR)
+        && ngx_http_mistral_debit_sweep(zone, 0)) {
         rc = ngx_http_mistral_debit_try(d, key, tokens);
     }
 

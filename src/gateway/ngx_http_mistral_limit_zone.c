@@ -425,7 +425,7 @@ ngx_http_mistral_limit_alloc(ngx_http_mistral_limit_zone_t *zone, size_t size,
     } while (p == NULL && ngx_http_mistral_limit_evict(zone, keep) == NGX_OK);
 
     if (p == NULL) {
-        ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                       "%s \"%V\" is full of requests in work, it needs more "
                       "memory", zone->kind->zone, &zone->name);
     }

@@ -1,7 +1,7 @@
 
 /*
- * The state file of a quota: read when a zone begins, written every two
- * seconds if anything changed (a large one every ten), by whichever worker
+ * The state file of a quota: read when a zone begins, written every
+ * second if anything changed (a large one every ten), by whichever worker
  * finds it due, and by each worker at its end.
  *
  * It is written beside and renamed, so that it is always whole.  A lock on
@@ -29,14 +29,28 @@
 #include "base/mst_time.h"
 
 
-#define NGX_HTTP_MISTRAL_QUOTA_TICK    1000    /* ms */
-#define NGX_HTTP_MISTRAL_QUOTA_SAVE    (2 * MST_S)
-#define NGX_HTTP_MISTRAL_QUOTA_SHARE   50      /* times what a save took is
+#define NGX_HTTP_MISTRAL_QUOTA_TICK    500     /* ms */
+#define NGX_HTTP_MISTRAL_QUOTA_SAVE    MST_S
+#define NGX_HTTP_MISTRAL_QUOTA_SHARE   10      /* times what a save took is
                                                   added to that */
 #define NGX_HTTP_MISTRAL_QUOTA_MOST    (10 * MST_S)    /* in all */
 #define NGX_HTTP_MISTRAL_QUOTA_SLICE   256     /* nodes at a time under the
                                                   lock */
+#define NGX_HTTP_MISTRAL_QUOTA_SLICES  8       /* in one turn */
 #define NGX_HTTP_MISTRAL_QUOTA_GROUPS  64
+
+
+/* a file that is being written, in this worker */
+struct ngx_http_mistral_save_s {
+    int                        fd;             /* the directory, locked */
+    mst_buf_t                  out;
+    uint64_t                   total;          /* entries of it */
+    uint64_t                   start_ns;
+    ngx_str_t                  last;           /* key of the last slice; len 0:
+                                                  none yet */
+    unsigned                   written:1;
+    u_char                     key[NGX_HTTP_MISTRAL_LIMIT_KEY];
+};
 
 
 static ngx_int_t ngx_http_mistral_quota_directory(
@@ -48,18 +62,23 @@ static ngx_int_t ngx_http_mistral_quota_read(
 static void ngx_http_mistral_quota_load(ngx_http_mistral_limit_zone_t *zone);
 static void ngx_http_mistral_quota_merge(void *data, const mst_tally_t *t);
 static void ngx_http_mistral_quota_tick(ngx_event_t *ev);
-static ngx_int_t ngx_http_mistral_quota_save(
-    ngx_http_mistral_limit_zone_t *zone, ngx_uint_t wait);
+static ngx_uint_t ngx_http_mistral_quota_due(
+    ngx_http_mistral_limit_zone_t *zone);
+static void ngx_http_mistral_quota_save(ngx_http_mistral_limit_zone_t *zone,
+    ngx_uint_t wait);
+static void ngx_http_mistral_quota_go_on(ngx_http_mistral_limit_zone_t *zone,
+    ngx_uint_t sync);
+static ngx_int_t ngx_http_mistral_quota_slice(
+    ngx_http_mistral_limit_zone_t *zone, ngx_http_mistral_save_t *save);
 static ngx_int_t ngx_http_mistral_quota_lock(
     ngx_http_mistral_limit_zone_t *zone, ngx_uint_t wait);
 static void ngx_http_mistral_quota_changed(
     ngx_http_mistral_limit_zone_t *zone);
 static ngx_int_t ngx_http_mistral_quota_write(
     ngx_http_mistral_limit_zone_t *zone, mst_buf_t *out, ngx_uint_t sync);
-static void ngx_http_mistral_quota_gather(ngx_http_mistral_limit_zone_t *zone,
-    mst_buf_t *out);
+static ngx_uint_t ngx_http_mistral_quota_gather(
+    ngx_http_mistral_limit_node_t *node, mst_buf_t *out);
 static uint64_t ngx_http_mistral_quota_used(mst_budget_t *b);
-static void ngx_http_mistral_quota_saved(void *data, const mst_tally_t *t);
 static ngx_int_t ngx_http_mistral_quota_put(const char *path, mst_buf_t *out,
     ngx_uint_t sync);
 static void ngx_http_mistral_quota_remember(
@@ -313,12 +332,30 @@ ngx_http_mistral_quota_start(ngx_http_mistral_limit_zone_t *zone)
 static void
 ngx_http_mistral_quota_tick(ngx_event_t *ev)
 {
-    uint64_t                         now, pause;
-    ngx_uint_t                       due;
-    ngx_http_mistral_limit_zone_t   *zone;
-    ngx_http_mistral_limit_table_t  *table;
+    ngx_http_mistral_limit_zone_t  *zone;
 
     zone = ev->data;
+
+    if (zone->save) {
+        ngx_http_mistral_quota_go_on(zone, 0);
+
+    } else if (ngx_http_mistral_quota_due(zone)) {
+        ngx_http_mistral_quota_save(zone, 0);
+    }
+
+    ngx_add_timer(ev, zone->save ? 1 : NGX_HTTP_MISTRAL_QUOTA_TICK);
+}
+
+
+/* for the first worker that asks, until the next time */
+
+static ngx_uint_t
+ngx_http_mistral_quota_due(ngx_http_mistral_limit_zone_t *zone)
+{
+    uint64_t                         now, pause;
+    ngx_uint_t                       due;
+    ngx_http_mistral_limit_table_t  *table;
+
     table = zone->table;
     now = mst_time_ns();
 
@@ -328,8 +365,8 @@ ngx_http_mistral_quota_tick(ngx_event_t *ev)
             + NGX_HTTP_MISTRAL_QUOTA_SHARE * table->save_ns;
 
     due = table->dirty
-          && now - table->saved_ns
-             > ngx_min(pause, NGX_HTTP_MISTRAL_QUOTA_MOST);
+          && now - table->saved_ns > ngx_min(pause,
+                                             NGX_HTTP_MISTRAL_QUOTA_MOST);
 
     if (due) {
         table->saved_ns = now;
@@ -338,16 +375,23 @@ ngx_http_mistral_quota_tick(ngx_event_t *ev)
 
     ngx_http_mistral_limit_unlock(zone);
 
-    if (due) {
-        due = ngx_http_mistral_quota_save(zone, 0) != NGX_OK;
+    return due;
+}
 
-        ngx_http_mistral_limit_lock(zone);
-        table->save_ns = mst_time_ns() - now;
-        table->dirty |= due;
-        ngx_http_mistral_limit_unlock(zone);
+
+/* what was begun, of all zones before the next is asked: two may have one
+   directory, whose lock we would wait for ourselves */
+
+void
+ngx_http_mistral_quota_finish(ngx_http_mistral_limit_zone_t *zone)
+{
+    if (zone->timer.timer_set) {
+        ngx_del_timer(&zone->timer);
     }
 
-    ngx_add_timer(ev, NGX_HTTP_MISTRAL_QUOTA_TICK);
+    while (zone->save) {
+        ngx_http_mistral_quota_go_on(zone, 1);
+    }
 }
 
 
@@ -356,53 +400,129 @@ ngx_http_mistral_quota_tick(ngx_event_t *ev)
 void
 ngx_http_mistral_quota_stop(ngx_http_mistral_limit_zone_t *zone)
 {
-    if (zone->timer.timer_set) {
-        ngx_del_timer(&zone->timer);
-    }
-
     if (zone->state.len && zone->table->dirty) {
         zone->table->dirty = 0;
-
-        if (ngx_http_mistral_quota_save(zone, 1) != NGX_OK) {
-            zone->table->dirty = 1;
-        }
+        ngx_http_mistral_quota_save(zone, 1);
+        ngx_http_mistral_quota_finish(zone);
     }
 }
 
 
-static ngx_int_t
+static void
 ngx_http_mistral_quota_save(ngx_http_mistral_limit_zone_t *zone,
     ngx_uint_t wait)
 {
-    int        fd;
-    mst_buf_t  out;
-    mst_err_t  err;
-    ngx_int_t  rc;
+    int                       fd;
+    ngx_http_mistral_save_t  *save;
 
     fd = ngx_http_mistral_quota_lock(zone, wait);
-    if (fd == -1) {
-        return NGX_AGAIN;
+    save = fd == -1 ? NULL : ngx_calloc(sizeof(ngx_http_mistral_save_t),
+                                        ngx_cycle->log);
+    if (save == NULL) {
+        zone->table->dirty = 1;
+
+        if (fd != -1) {
+            (void) close(fd);
+        }
+
+        return;
     }
+
+    zone->save = save;
+    save->fd = fd;
+    save->start_ns = mst_time_ns();
 
     ngx_http_mistral_quota_changed(zone);
 
-    mst_buf_init(&out);
-    ngx_http_mistral_quota_gather(zone, &out);
+    mst_buf_init(&save->out);
+    mst_tally_begin(&save->out);
+}
 
-    rc = ngx_http_mistral_quota_write(zone, &out, wait);
 
-    if (rc == NGX_OK) {
+/* once over all keys to write them down, and once more when the file has
+   them: later changes of it count from there; in slices, in between of which
+   the worker's streams and other workers get their turn */
 
-        /* the file has this now, and later changes of it count from here */
+static void
+ngx_http_mistral_quota_go_on(ngx_http_mistral_limit_zone_t *zone,
+    ngx_uint_t sync)
+{
+    ngx_int_t                 rc;
+    ngx_uint_t                i;
+    ngx_http_mistral_save_t  *save;
 
-        (void) mst_tally_parse(mst_str(out.data, out.len),
-                               ngx_http_mistral_quota_saved, zone, &err);
+    save = zone->save;
+
+    for (i = 0; i < NGX_HTTP_MISTRAL_QUOTA_SLICES; i++) {
+
+        if (ngx_http_mistral_quota_slice(zone, save) == NGX_AGAIN) {
+            continue;
+        }
+
+        rc = NGX_DONE;
+
+        if (!save->written) {
+            mst_tally_end(&save->out, save->total);
+            rc = ngx_http_mistral_quota_write(zone, &save->out, sync);
+        }
+
+        if (rc == NGX_OK) {
+            save->written = 1;
+            save->last.len = 0;
+            return;
+        }
+
+        zone->table->save_ns = mst_time_ns() - save->start_ns;
+
+        if (rc == NGX_ERROR) {
+            zone->table->dirty = 1;
+        }
+
+        zone->save = NULL;
+        mst_buf_fini(&save->out);
+        (void) close(save->fd);
+        ngx_free(save);
+
+        return;
+    }
+}
+
+
+/* NGX_OK: it was the last one */
+
+static ngx_int_t
+ngx_http_mistral_quota_slice(ngx_http_mistral_limit_zone_t *zone,
+    ngx_http_mistral_save_t *save)
+{
+    ngx_uint_t                      i, n;
+    ngx_http_mistral_limit_node_t  *node;
+    ngx_http_mistral_limit_node_t  *nodes[NGX_HTTP_MISTRAL_QUOTA_SLICE];
+
+    ngx_http_mistral_limit_lock(zone);
+
+    n = ngx_http_mistral_limit_walk(zone, &save->last, nodes,
+                                    NGX_HTTP_MISTRAL_QUOTA_SLICE);
+
+    for (i = 0; i < n; i++) {
+        node = nodes[i];
+
+        if (save->written) {
+            node->u.budget.saved = node->u.budget.writing;
+
+        } else {
+            save->total += ngx_http_mistral_quota_gather(node, &save->out);
+        }
     }
 
-    mst_buf_fini(&out);
-    (void) close(fd);
+    if (n) {
+        save->last.data = save->key;
+        save->last.len = nodes[n - 1]->len;
+        ngx_memcpy(save->key, nodes[n - 1]->data, save->last.len);
+    }
 
-    return rc;
+    ngx_http_mistral_limit_unlock(zone);
+
+    return n == NGX_HTTP_MISTRAL_QUOTA_SLICE ? NGX_AGAIN : NGX_OK;
 }
 
 
@@ -488,56 +608,28 @@ ngx_http_mistral_quota_changed(ngx_http_mistral_limit_zone_t *zone)
 }
 
 
-/* slice by slice: requests of other workers get their turn between them */
+/* 1: it is in the file */
 
-static void
-ngx_http_mistral_quota_gather(ngx_http_mistral_limit_zone_t *zone,
+static ngx_uint_t
+ngx_http_mistral_quota_gather(ngx_http_mistral_limit_node_t *node,
     mst_buf_t *out)
 {
-    u_char                          last[NGX_HTTP_MISTRAL_LIMIT_KEY];
-    uint64_t                        total;
-    ngx_str_t                       key;
-    ngx_uint_t                      i, n;
-    mst_tally_t                     t;
-    mst_budget_t                   *b;
-    ngx_http_mistral_limit_node_t  *nodes[NGX_HTTP_MISTRAL_QUOTA_SLICE];
+    mst_tally_t    t;
+    mst_budget_t  *b;
 
-    mst_tally_begin(out);
-    key.data = last;
-    key.len = 0;
-    total = 0;
+    b = &node->u.budget;
+    b->writing = b->span.end > ngx_time() ? ngx_http_mistral_quota_used(b) : 0;
 
-    do {
-        ngx_http_mistral_limit_lock(zone);
+    if (b->writing == 0) {
+        return 0;
+    }
 
-        n = ngx_http_mistral_limit_walk(zone, &key, nodes,
-                                        NGX_HTTP_MISTRAL_QUOTA_SLICE);
+    t.start = b->span.start;
+    t.used = b->writing;
+    t.key = mst_str((char *) node->data, node->len);
+    mst_tally_add(out, &t);
 
-        for (i = 0; i < n; i++) {
-            b = &nodes[i]->u.budget;
-
-            t.start = b->span.start;
-            t.used = ngx_http_mistral_quota_used(b);
-
-            if (t.used == 0 || b->span.end <= ngx_time()) {
-                continue;
-            }
-
-            t.key = mst_str((char *) nodes[i]->data, nodes[i]->len);
-            mst_tally_add(out, &t);
-            total++;
-        }
-
-        if (n) {
-            key.len = nodes[n - 1]->len;
-            ngx_memcpy(last, nodes[n - 1]->data, key.len);
-        }
-
-        ngx_http_mistral_limit_unlock(zone);
-
-    } while (n == NGX_HTTP_MISTRAL_QUOTA_SLICE);
-
-    mst_tally_end(out, total);
+    return 1;
 }
 
 
@@ -566,29 +658,6 @@ ngx_http_mistral_quota_used(mst_budget_t *b)
     }
 
     return used;
-}
-
-
-static void
-ngx_http_mistral_quota_saved(void *data, const mst_tally_t *t)
-{
-    ngx_http_mistral_limit_zone_t *zone = data;
-
-    ngx_str_t                       key;
-    ngx_http_mistral_limit_node_t  *node;
-
-    key.data = (u_char *) t->key.data;
-    key.len = t->key.len;
-
-    ngx_http_mistral_limit_lock(zone);
-
-    node = ngx_http_mistral_limit_find(zone, &key);
-
-    if (node && node->u.budget.span.start == t->start) {
-        node->u.budget.saved = t->used;
-    }
-
-    ngx_http_mistral_limit_unlock(zone);
 }
 
 
