@@ -86,8 +86,7 @@ for my $bad (@bad) {
 
 $engine = engine();
 $supervisor = supervisor();
-is(scalar(programs_of($good)) + scalar(programs()), 2,
-   'nothing else was started');
+is(scalar(programs()), 2, 'nothing else was started');
 is(answer(4), text(4), 'it serves on');
 
 # an unchanged engine needs no program
@@ -106,8 +105,8 @@ is(answer(4), text(4), 'it answers');
 signal 'KILL', $engine;
 ok(wait_for(sub { my $e = engine(); $e > 0 && $e != $engine && ready(0.1) }),
    'killed, it comes back of the old image');
-like(readlink '/proc/' . engine() . '/exe', qr/deleted|good/,
-     'which is no file of that name');
+like(readlink '/proc/' . engine() . '/exe', qr/deleted/, 'which has no name')
+    if $> == 0;
 is(answer(4), text(4), 'it answers');
 no_alerts('a broken program', qr/\[emerg\]|exited on signal 9/);
 
@@ -251,8 +250,7 @@ done_testing();
 
 sub stop {
     signal 'QUIT', master();
-    ok(wait_for(sub { !-e $S->{pid} && !programs() && !programs_of($good) }),
-       'nothing is left');
+    ok(wait_for(sub { !-e $S->{pid} && !programs() }), 'nothing is left');
 }
 
 # the right one, by another inode than the last
@@ -268,11 +266,6 @@ sub text_program {
     unlink $program;
     write_file($program, $_[0]);
     chmod 0755, $program;
-}
-
-sub programs_of {
-    local $S->{program} = $_[0];
-    return programs();
 }
 
 sub deaths {

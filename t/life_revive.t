@@ -79,7 +79,7 @@ signal 'KILL', $engine = engine(), $supervisor;
 ok(wait_for(sub { (post(4))[0] == 503 }), 'a program that cannot be run: 503');
 ($status, $headers) = post(4);
 like($headers, qr/^Retry-After: \d+/m, 'with Retry-After');
-is((get('/healthz'))[0], 503, 'not ready');
+ok(!(grep { (get('/healthz'))[0] == 200 } 1 .. 200), 'never ready');
 ok(wait_for(sub { log_since() =~ /cannot run the engine program "\S+" \(13:/ }),
    'the log tells why');
 
@@ -91,7 +91,8 @@ write_file($S->{program}, "#!/bin/sh\necho wrong >&2\n");
 chmod 0755, $S->{program}, "$S->{closed}/old";
 ok(ready(), 'it comes back when that is mended');
 isnt(engine(), $engine, 'another engine');
-like(readlink '/proc/' . engine() . '/exe', qr{/old$}, 'of the old image');
+like(readlink '/proc/' . engine() . '/exe', qr{/old$}, 'of the old image')
+    if $> == 0;
 is(answer(4), text(4), 'it answers');
 rename "$S->{closed}/old", $S->{program} or die $!;
 no_alerts('a program without permission');

@@ -70,7 +70,10 @@ ngx_http_mistral_revive_look(ngx_http_mistral_link_t *link)
         return 1;
     }
 
-    if (!ngx_http_mistral_engine_supervised(link->engine)) {
+    /* not the pipe: whoever tries to start one holds that for a moment, and
+       the state that the dead left says READY */
+
+    if (mst_owner_pid(link->engine->memfd, MST_OWNER_SUPERVISOR) == 0) {
         return 0;
     }
 
@@ -99,6 +102,11 @@ ngx_http_mistral_revive_handler(ngx_event_t *ev)
     }
 
     if (ngx_exiting || ngx_terminate || ngx_quit) {
+        return;
+    }
+
+    if (ngx_http_mistral_engine_supervised(link->engine)) {
+        ngx_add_timer(ev, NGX_HTTP_MISTRAL_REVIVE);    /* somebody tries */
         return;
     }
 

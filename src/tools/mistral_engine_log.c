@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -19,6 +20,9 @@
 
 #include "shm/mst_shm.h"
 #include "tools/mistral_engine.h"
+
+
+#define MISTRAL_LOG_ENV  "MISTRAL_LOGFILE"     /* for who we start */
 
 
 static void mistral_engine_log_write(void *data, mst_log_level_t level,
@@ -47,11 +51,22 @@ static char         mistral_engine_log_path[PATH_MAX];  /* of the file */
 void
 mistral_engine_log_init(const char *role, const char *model)
 {
-    char     link[32];
-    ssize_t  n;
+    char         link[32];
+    ssize_t      n;
+    const char  *known;
 
     mistral_engine_log_role = role;
     mistral_engine_log_model = model;
+
+    /* the first of us looks, the others are told: they may begin just when
+       the file has another name */
+
+    known = getenv(MISTRAL_LOG_ENV);
+
+    if (known != NULL) {
+        (void) snprintf(mistral_engine_log_path, PATH_MAX, "%s", known);
+        return;
+    }
 
     (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", MST_FD_LOGFILE);
 
@@ -63,6 +78,8 @@ mistral_engine_log_init(const char *role, const char *model)
     if (!mistral_engine_log_named()) {
         mistral_engine_log_path[0] = '\0';
     }
+
+    (void) setenv(MISTRAL_LOG_ENV, mistral_engine_log_path, 1);
 }
 
 
