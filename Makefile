@@ -46,7 +46,7 @@ UNITS  = $(TESTS:t/unit/%.c=$(BUILD)/t/%)
 
 # the layout of the shared segment is the hash of the headers that define it
 LAYOUT = $(shell cat src/shm/*.h src/base/mst_params.h \
-             src/base/mst_outcome.h | sha256sum | cut -c1-16)
+             src/base/mst_outcome.h src/base/mst_tune.h | sha256sum | cut -c1-16)
 
 .PHONY: FORCE all lib unit units fuzz fuzzers module clean deps model demo \
         stop test install test-clients tokenizers
@@ -75,7 +75,7 @@ $(BUILD)/%.o: %.c
 FLAGS_mst_shm = -DMST_LAYOUT=0x$(LAYOUT)ull
 
 $(BUILD)/src/shm/mst_shm.o: $(wildcard src/shm/*.h) src/base/mst_params.h \
-    src/base/mst_outcome.h
+    src/base/mst_outcome.h src/base/mst_tune.h
 
 $(BUILD)/mistral: $(TOOLS:%.c=$(BUILD)/%.o) $(BUILD)/libmst.a
 	$(call Q,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)

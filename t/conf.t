@@ -6,9 +6,11 @@
 use warnings;
 use strict;
 
+use lib 't/lib';
 use Cwd qw/ abs_path /;
 use File::Path qw/ make_path remove_tree /;
 use File::Temp qw/ tempdir /;
+use MistralTiny;
 use Test::More;
 
 my $build = abs_path($ENV{BUILD} || 'build');
@@ -18,6 +20,7 @@ my $prefix = tempdir(CLEANUP => 1);
 make_path("$prefix/logs", "$prefix/temp");
 symlink $build, "$prefix/modules";
 symlink "$build/models", "$prefix/models";
+checkpoint("$prefix/mixtral", 'mixtral-4x');
 symlink abs_path($_), $prefix . s{.*(?=/)}{}r
     for grep { !/\.conf$/ } glob 'conf.d/*.*';
 
@@ -27,6 +30,7 @@ for my $sample (sort glob 'conf.d/*.conf') {
     $conf =~ s/\@BUILD\@/$build/g;
     $conf =~ s/\@PORT\@/8080/g;
     $conf =~ s{\@MODEL\@}{models/SmolLM2-135M-Instruct.Q4_1.gguf}g;
+    $conf =~ s{\@CHECKPOINT\@}{$prefix/mixtral}g;
     $conf =~ s{unix:/run/}{unix:$prefix/}g;
     $conf = "pid $prefix/test.pid;\n$conf" if $conf !~ /^\s*pid\s/m;
 

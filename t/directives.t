@@ -62,6 +62,11 @@ for my $ok ('path null:;',
             "path $gguf;",
             "path $gguf; context 1024;",
             "path $gguf; prefill_chunk 16;",
+            "path $gguf; rope_scaling linear factor=2; context 16384;",
+            "path $gguf; rope_scaling llama3 factor=1.5 low_freq_factor=2"
+            . " high_freq_factor=3 original=8192;",
+            "path $gguf; rope_scaling yarn factor=4 beta_fast=16 beta_slow=2"
+            . " attention_factor=1.5;",
             "path $gguf; prefill_chunk 1; max_batch 1;")
 {
     passes(model($ok), "mistral_model { $ok }");
@@ -90,6 +95,31 @@ for my $t (
     [ "path $gguf; prefill_chunk 99; max_batch 100;",
       'prefill_chunk 99 is below max_batch 100' ],
     [ "path $gguf; max_batch 1025;", 'max_batch 1025 is above 1024' ],
+
+    [ "path $gguf; rope_scaling yarn;",
+      'invalid number of arguments in "rope_scaling"' ],
+    [ "path $gguf; rope_scaling ntk factor=2;",
+      'invalid value "ntk" in "rope_scaling"' ],
+    [ "path $gguf; rope_scaling yarn original=2;", 'needs a parameter "factor="' ],
+    [ "path $gguf; rope_scaling yarn factor=x;", 'invalid parameter "factor=x"' ],
+    [ "path $gguf; rope_scaling yarn factor=0;", 'invalid parameter "factor=0"' ],
+    [ "path $gguf; rope_scaling yarn factor=2 factor=2;",
+      'duplicate parameter "factor=2"' ],
+    [ "path $gguf; rope_scaling linear factor=2 beta_fast=3;",
+      'parameter "beta_fast=3" is none of rope_scaling "linear"' ],
+    [ "path $gguf; rope_scaling linear factor=0.5;",
+      'rope factor is 0.5, limits are 1 and 1024' ],
+    [ "path $gguf; rope_scaling linear factor=2; context 16385;",
+      "context 16385 is above the model's 16384" ],
+    [ "path $gguf; rope_scaling dynamic factor=2 original=100; context 201;",
+      "context 201 is above the model's 200" ],
+    [ "path $gguf; experts_per_token 2;",
+      '2 experts for a token: the model has none' ],
+    [ 'path null:; experts_per_token 0;', 'invalid value "0"' ],
+    [ 'path null:; experts_per_token 2;',
+      '"experts_per_token" is nothing that the null model has' ],
+    [ 'path null:; rope_scaling yarn factor=2;',
+      '"rope_scaling" is nothing that the null model has' ],
 
     [ 'path null:speed=1;', 'invalid parameter "speed=1" in path' ],
     [ 'path null:rate=;', 'invalid parameter "rate="' ],

@@ -41,6 +41,50 @@ sub completion {
                                                       : $body);
 }
 
+# are these the log-probabilities of the last completion?
+
+sub same {
+    my ($list) = @_;
+    my $got = $S->{logprobs};
+
+    return @$got == @$list
+           && !grep { abs($got->[$_] - $list->[$_]) > 1e-4 } 0 .. $#$list;
+}
+
+
+# nine tokens by the program
+
+sub nine {
+    my ($path, $ids) = @_;
+
+    return generate($path, '--prompt-ids', "$S->{prefix}/$ids",
+                    '--max-tokens', 9, '--ignore-eos');
+}
+
+
+# with these lines in the block; the longest prompt that is answered
+
+sub tuned {
+    my ($lines, $prompt) = @_;
+    my $old = engine();
+
+    conf(model => "path closed/m; $lines");
+    ok(reload(), "a reload with \"$lines\"");
+    ok(wait_for(sub { my $e = engine(); $e > 1 && $e != $old }),
+       'has another engine');
+    ok(ready(), 'which is ready');
+
+    my ($st, $c) = completion($prompt, 9, ',"ignore_eos":true,"logprobs":0');
+    is($st, 200, 'it answers');
+    $S->{logprobs} = $c->{choices}[0]{logprobs}{token_logprobs};
+
+    ($st, $c) = completion([ (7) x 500 ], 16);
+    my ($limit) = $c->{error}{message} =~ /(\d+)/;
+
+    return $limit;
+}
+
+
 # the sentence of nginx -t, which is one line
 
 sub refused {
@@ -251,6 +295,41 @@ is($j->{usage}{completion_tokens}, 4, 'is found');
 ($status, undef, $j) = fetch('POST /v1/chat/completions', chat(3));
 is($status, 400, 'a chat');
 like($j, qr/has no chat template/, 'is refused with a sentence');
+
+# an operator's scaling and experts are those of files that say the same
+
+my %rope = (rope_theta => 10000, rope_type => 'default');
+
+$want = expected('rope-yarn');
+write_file("$S->{prefix}/yarn", encode_json($want->{prompt_ids}));
+$tool = nine("$MistralTiny::Golden/rope-yarn", 'yarn');
+
+checkpoint($dir, 'rope-yarn', config => sub {
+    $_[0]{rope_parameters} = \%rope;
+    $_[0]{max_position_embeddings} = 32;
+});
+is(tuned('rope_scaling yarn factor=4;', $want->{prompt_ids}), 128,
+   'a context that grew');
+ok(same($tool->{logprobs}), 'the numbers of the file that says the same');
+
+my ($one, $two);
+
+checkpoint($dir, 'mixtral-4x');
+$two = nine($dir, 'ids');
+checkpoint($dir, 'mixtral-4x', config => sub {
+    $_[0]{num_experts_per_tok} = 1;
+});
+$one = nine($dir, 'ids');
+checkpoint($dir, 'mixtral-4x');
+tuned('experts_per_token 1;', \@ids);
+ok(same($one->{logprobs}), 'one expert');
+ok(!same($two->{logprobs}), 'which makes a difference');
+tuned('', \@ids);
+ok(same($two->{logprobs}), 'as the file says');
+
+my ($refused) = (fetch('POST /v1/completions',
+                       '{"prompt":"a","num_experts_per_tok":1}'))[0];
+is($refused, 400, 'a number of experts in a body is refused');
 
 stop_nginx();
 no_alerts('directories', qr/mistral_model "m"|signal 9/);

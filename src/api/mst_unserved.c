@@ -81,6 +81,7 @@ static const mst_unserved_t  mst_unserved_table[] = {
     { "skip_special_tokens", MST_UNSERVED_ANSWER, mst_unserved_true },
     { "return_token_ids", MST_UNSERVED_ANSWER, mst_unserved_false },
     { "return_tokens_as_token_ids", MST_UNSERVED_ANSWER, mst_unserved_false },
+    { "num_experts_per_tok", MST_UNSERVED_ANSWER, NULL },
     { "truncate_prompt_tokens", MST_UNSERVED_ANSWER, NULL },
     { "chat_template", MST_UNSERVED_MESSAGES, NULL },
     { "chat_template_kwargs", MST_UNSERVED_MESSAGES, mst_unserved_empty }

@@ -4,7 +4,8 @@
  *
  *   conf.c      directives to structs, everything checked at nginx -t
  *   model.c     the mistral_model block; load.c opens what it names,
- *               load_model.c a file or a directory
+ *               load_model.c a file or a directory; tune.c what is changed
+ *               of it
  *   engine.c    the master's side of an engine: create, adopt, hand over
  *   spawn.c     runs the program: probe, start
  *   link.c      a worker's side: slot, rings, wake-ups; call.c the calls in

@@ -76,6 +76,12 @@ ngx_int_t ngx_http_mistral_load_identity(ngx_conf_t *cf,
 ngx_int_t ngx_http_mistral_load_failed(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m, mst_err_t *err);
 
+/* a decimal number */
+ngx_int_t ngx_http_mistral_load_rate(ngx_str_t *s, double *rate);
+
+/* tune.c: the line rope_scaling */
+char *ngx_http_mistral_tune_rope(ngx_conf_t *cf, mst_tune_t *tune);
+
 /* load_model.c: a GGUF file or a directory */
 ngx_int_t ngx_http_mistral_load_model(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m);

@@ -27,7 +27,6 @@ static ngx_int_t ngx_http_mistral_load_null_twice(ngx_conf_t *cf,
     u_char *start, ngx_str_t *param);
 static ngx_int_t ngx_http_mistral_load_null_text(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m, ngx_str_t *file);
-static ngx_int_t ngx_http_mistral_load_rate(ngx_str_t *s, double *rate);
 static ngx_int_t ngx_http_mistral_load_open(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m, const char *path);
 
@@ -107,6 +106,15 @@ ngx_int_t
 ngx_http_mistral_model_load(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
 {
     if (ngx_strncmp(m->setup->path, "null:", 5) == 0) {
+
+        if (m->setup->tune.rope || m->setup->tune.experts) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"%s\" is nothing that the null model has",
+                               m->setup->tune.rope ? "rope_scaling"
+                               : "experts_per_token");
+            return NGX_ERROR;
+        }
+
         return ngx_http_mistral_load_null(cf, m);
     }
 
@@ -282,7 +290,7 @@ ngx_http_mistral_load_null_text(ngx_conf_t *cf, ngx_http_mistral_model_t *m,
 
 /* digits with at most one point: strtod() alone would take "inf" and "0x1" */
 
-static ngx_int_t
+ngx_int_t
 ngx_http_mistral_load_rate(ngx_str_t *s, double *rate)
 {
     size_t      i;

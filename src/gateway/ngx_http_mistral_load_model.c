@@ -97,7 +97,7 @@ ngx_http_mistral_load_gguf(ngx_http_mistral_model_t *m, mst_err_t *err)
 
     rc = NGX_ERROR;
 
-    if (mst_check_gguf(g, &check, err) == MST_OK
+    if (mst_check_gguf(g, &m->setup->tune, &check, err) == MST_OK
         && ngx_http_mistral_load_fits(m, &check, err) == NGX_OK)
     {
         m->tokenizer = mst_tokenizer_create_gguf(g, err);
@@ -121,7 +121,8 @@ ngx_http_mistral_load_directory(ngx_http_mistral_model_t *m,
 {
     mst_check_t  check;
 
-    if (mst_check_files(files, m->setup->path, &check, err) != MST_OK
+    if (mst_check_files(files, m->setup->path, &m->setup->tune, &check, err)
+           != MST_OK
         || ngx_http_mistral_load_fits(m, &check, err) != NGX_OK)
     {
         return NGX_ERROR;

@@ -20,6 +20,7 @@
 #define NGX_HTTP_MISTRAL_CONTEXT_MAX   1048576
 #define NGX_HTTP_MISTRAL_BATCH_MAX     16384
 #define NGX_HTTP_MISTRAL_CHUNK_MAX     65536
+#define NGX_HTTP_MISTRAL_EXPERTS_MAX   64
 #define NGX_HTTP_MISTRAL_KV_MIN        (1024 * 1024)
 
 #define NGX_HTTP_MISTRAL_TIMEOUT       10000
@@ -62,6 +63,10 @@ static char *ngx_http_mistral_model_reload(ngx_conf_t *cf,
     ngx_http_mistral_block_t *b);
 static char *ngx_http_mistral_model_engine_timeout(ngx_conf_t *cf,
     ngx_http_mistral_block_t *b);
+static char *ngx_http_mistral_model_rope_scaling(ngx_conf_t *cf,
+    ngx_http_mistral_block_t *b);
+static char *ngx_http_mistral_model_experts(ngx_conf_t *cf,
+    ngx_http_mistral_block_t *b);
 static char *ngx_http_mistral_model_number(ngx_conf_t *cf, ngx_str_t *value,
     uint32_t max, uint32_t *number);
 static ngx_int_t ngx_http_mistral_model_name_ok(ngx_conf_t *cf,
@@ -102,6 +107,12 @@ static ngx_http_mistral_param_t  ngx_http_mistral_params[] = {
 
     { ngx_string("engine_timeout"), 1, 1,
       ngx_http_mistral_model_engine_timeout },
+
+    { ngx_string("rope_scaling"), 2, 8,
+      ngx_http_mistral_model_rope_scaling },
+
+    { ngx_string("experts_per_token"), 1, 1,
+      ngx_http_mistral_model_experts },
 
     { ngx_null_string, 0, 0, NULL }
 };
@@ -537,6 +548,27 @@ ngx_http_mistral_model_engine_timeout(ngx_conf_t *cf,
     b->model->engine_timeout = ms;
 
     return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_mistral_model_rope_scaling(ngx_conf_t *cf,
+    ngx_http_mistral_block_t *b)
+{
+    return ngx_http_mistral_tune_rope(cf, &b->model->setup->tune);
+}
+
+
+static char *
+ngx_http_mistral_model_experts(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
+{
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    return ngx_http_mistral_model_number(cf, &value[1],
+                                         NGX_HTTP_MISTRAL_EXPERTS_MAX,
+                                         &b->model->setup->tune.experts);
 }
 
 

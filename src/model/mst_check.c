@@ -299,12 +299,17 @@ mst_check_string(const mst_gguf_t *g, const char *key, char *buf, size_t size,
 
 
 static int
-mst_check_result(const mst_checkpoint_t *cp, mst_check_t *c, mst_err_t *err)
+mst_check_result(mst_checkpoint_t *cp, const mst_tune_t *tune,
+    mst_check_t *c, mst_err_t *err)
 {
     const mst_gguf_t    *g;
     const mst_config_t  *config;
 
     memset(c, 0, sizeof(mst_check_t));
+
+    if (tune && mst_checkpoint_tune(cp, tune, err) != MST_OK) {
+        return MST_ERROR;
+    }
 
     config = mst_checkpoint_config(cp);
     memcpy(c->arch, config->arch, sizeof(c->arch));
@@ -324,7 +329,8 @@ mst_check_result(const mst_checkpoint_t *cp, mst_check_t *c, mst_err_t *err)
 
 
 int
-mst_check_gguf(mst_gguf_t *g, mst_check_t *c, mst_err_t *err)
+mst_check_gguf(mst_gguf_t *g, const mst_tune_t *tune, mst_check_t *c,
+    mst_err_t *err)
 {
     int                rc;
     mst_checkpoint_t  *cp;
@@ -335,7 +341,7 @@ mst_check_gguf(mst_gguf_t *g, mst_check_t *c, mst_err_t *err)
         return MST_ERROR;
     }
 
-    rc = mst_check_result(cp, c, err);
+    rc = mst_check_result(cp, tune, c, err);
 
     mst_checkpoint_release(cp);
 
@@ -344,8 +350,8 @@ mst_check_gguf(mst_gguf_t *g, mst_check_t *c, mst_err_t *err)
 
 
 int
-mst_check_files(const mst_check_files_t *f, const char *path, mst_check_t *c,
-    mst_err_t *err)
+mst_check_files(const mst_check_files_t *f, const char *path,
+    const mst_tune_t *tune, mst_check_t *c, mst_err_t *err)
 {
     int                rc;
     mst_checkpoint_t  *cp;
@@ -356,7 +362,7 @@ mst_check_files(const mst_check_files_t *f, const char *path, mst_check_t *c,
         return MST_ERROR;
     }
 
-    rc = mst_check_result(cp, c, err);
+    rc = mst_check_result(cp, tune, c, err);
 
     mst_checkpoint_close(cp);
 

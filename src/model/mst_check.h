@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/mst_err.h"
+#include "base/mst_tune.h"
 #include "file/mst_gguf.h"
 
 #define MST_CHECK_FILES  64        /* as MST_SETUP_FILES */
@@ -46,10 +47,12 @@ int mst_check_open(const char *path, mst_check_files_t *f, mst_err_t *err);
 void mst_check_close(mst_check_files_t *f);    /* may be called twice */
 
 /* every tensor that the forward step needs is there, with its shape and a
-   type that we run; else one sentence with file, tensor, value and limit */
+   type that we run; else one sentence with file, tensor, value and limit.
+   tune: what an operator wants otherwise, or NULL. */
 int mst_check_files(const mst_check_files_t *f, const char *path,
-    mst_check_t *c, mst_err_t *err);
-int mst_check_gguf(mst_gguf_t *g, mst_check_t *c, mst_err_t *err);
+    const mst_tune_t *tune, mst_check_t *c, mst_err_t *err);
+int mst_check_gguf(mst_gguf_t *g, const mst_tune_t *tune, mst_check_t *c,
+    mst_err_t *err);
 
 
 #endif /* MST_CHECK_H */

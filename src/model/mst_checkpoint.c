@@ -636,6 +636,19 @@ mst_checkpoint_open(const int *fds, uint32_t n, const char *name,
 }
 
 
+int
+mst_checkpoint_tune(mst_checkpoint_t *c, const mst_tune_t *tune,
+    mst_err_t *err)
+{
+    mst_err_t  why;
+
+    why.text[0] = '\0';
+
+    return mst_config_tune(&c->config, tune, &why) == MST_OK
+           ? MST_OK : mst_checkpoint_error(c, err, "%s", why.text);
+}
+
+
 void
 mst_checkpoint_close(mst_checkpoint_t *c)
 {

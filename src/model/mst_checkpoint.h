@@ -64,6 +64,11 @@ mst_checkpoint_t *mst_checkpoint_open(const int *fds, uint32_t n,
 /* over an open file, which it takes over, but not when it fails */
 mst_checkpoint_t *mst_checkpoint_gguf(mst_gguf_t *g, mst_err_t *err);
 
+/* what an operator wants otherwise; of MST_ERROR with a sentence c is fit to
+   be closed only */
+int mst_checkpoint_tune(mst_checkpoint_t *c, const mst_tune_t *tune,
+    mst_err_t *err);
+
 void mst_checkpoint_close(mst_checkpoint_t *c);        /* c may be NULL */
 
 /* closes it but for the open file that mst_checkpoint_gguf() took */

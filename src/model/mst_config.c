@@ -571,8 +571,6 @@ mst_config_heads(mst_config_t *c, mst_err_t *err)
 int
 mst_config_check(mst_config_t *c, mst_err_t *err)
 {
-    uint32_t  i;
-
     /* written so that NaN fails */
 
     if (!(c->rms_eps >= 1e-12f && c->rms_eps <= 0.1f)) {
@@ -593,14 +591,6 @@ mst_config_check(mst_config_t *c, mst_err_t *err)
         return mst_err_set(err, "scaling of attention's temperature by %g "
                            "from %u tokens on is not supported", c->temp_beta,
                            c->temp_length);
-    }
-
-    /* a window as wide as the context hides nothing */
-
-    for (i = 0; i < c->n_layers; i++) {
-        if (c->windows[i] >= c->context) {
-            c->windows[i] = 0;
-        }
     }
 
     if (mst_config_heads(c, err) != MST_OK) {

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/mst_err.h"
+#include "base/mst_tune.h"
 #include "file/mst_gguf.h"
 #include "model/mst_rope.h"
 
@@ -44,6 +45,8 @@ typedef struct {
     double      temp_beta;     /* queries grow by 1 + beta * ln(1 + position
                                   / temp_length); 0 = they do not */
     uint32_t    temp_length;
+    int         retuned;       /* the scaling is an operator's: tensors with
+                                  one do not count */
     int         tied;          /* the embeddings are the head, too */
     int         half_split;    /* rows of q and k: first halves of the pairs,
                                   then the second ones, in each head */
@@ -68,6 +71,10 @@ int mst_config_hf(const char *text, size_t len, const char *name,
     mst_config_t *c, mst_err_t *err);
 int mst_config_params(const char *text, size_t len, const char *name,
     mst_config_t *c, mst_err_t *err);
+
+/* then what an operator wants otherwise; a sentence without the file's name,
+   and c may be half changed */
+int mst_config_tune(mst_config_t *c, const mst_tune_t *t, mst_err_t *err);
 
 /* what all formats share, once the fields are set; a sentence without the
    file's name */

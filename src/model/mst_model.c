@@ -283,7 +283,8 @@ mst_model_frequencies(const mst_model_t *m, double *freqs, mst_err_t *err)
 
     mst_rope_frequencies(&m->config.rope, m->config.rope_dim, freqs);
 
-    t = mst_checkpoint_tensor(m->checkpoint, MST_WEIGHT_FREQS, 0, 0);
+    t = m->config.retuned ? NULL
+        : mst_checkpoint_tensor(m->checkpoint, MST_WEIGHT_FREQS, 0, 0);
 
     for (i = 0; t && i < m->config.rope_dim / 2; i++) {
         memcpy(&divisor, (const char *) t->data + i * sizeof(float),
@@ -400,6 +401,7 @@ mst_model_t *
 mst_model_create(mst_checkpoint_t *cp, const mst_model_conf_t *conf,
     mst_err_t *err)
 {
+    uint32_t              i;
     mst_model_t          *m;
     mst_backend_info_t    info;
 
@@ -412,6 +414,14 @@ mst_model_create(mst_checkpoint_t *cp, const mst_model_conf_t *conf,
 
     m->checkpoint = cp;
     m->config = *mst_checkpoint_config(cp);
+
+    /* a window as wide as the context hides nothing */
+
+    for (i = 0; i < m->config.n_layers; i++) {
+        if (m->config.windows[i] >= m->config.context) {
+            m->config.windows[i] = 0;
+        }
+    }
 
     if (mst_model_backend(m, conf, err) != MST_OK) {
         goto failed;

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/mst_err.h"
+#include "base/mst_tune.h"
 
 
 #define MST_SETUP_FILES   64       /* model files opened by the master */
@@ -45,6 +46,7 @@ typedef struct {
     uint32_t          context;             /* tokens; 0 = the model's */
     uint32_t          max_batch;           /* 0 = auto */
     uint32_t          prefill_chunk;       /* 0 = auto */
+    mst_tune_t        tune;                /* of the model */
     uint32_t          uid;                 /* run as; ~0u = do not change */
     uint32_t          gid;
     uint32_t          n_groups;

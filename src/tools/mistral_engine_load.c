@@ -226,6 +226,11 @@ mistral_load_model(const mistral_engine_t *e, mistral_engine_load_t *l,
         return MST_ERROR;
     }
 
+    if (mst_checkpoint_tune(cp, &e->setup.tune, err) != MST_OK) {
+        mst_checkpoint_close(cp);
+        return MST_ERROR;
+    }
+
     if (mistral_load_runner(e, cp, l, err) != MST_OK) {
         return MST_ERROR;
     }

@@ -345,7 +345,7 @@ mistral_inspect_gguf(mistral_inspect_t *m, const mst_check_files_t *files)
     mistral_inspect_string(m, "general.name", m->name, sizeof(m->name));
     mistral_inspect_tensors(m);
 
-    if (mst_check_gguf(m->gguf, &check, &err) != MST_OK) {
+    if (mst_check_gguf(m->gguf, NULL, &check, &err) != MST_OK) {
         *mistral_inspect_reason(m) = err;
     }
 

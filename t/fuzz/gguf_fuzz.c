@@ -89,7 +89,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     err.text[0] = '\0';
 
-    if (mst_check_gguf(g, &check, &err) == MST_OK) {
+    if (mst_check_gguf(g, NULL, &check, &err) == MST_OK) {
         fuzz_check(check.n_vocab != 0 && check.n_layers != 0);
         fuzz_check(check.weights <= size);
         fuzz_check(strlen(check.name) < sizeof(check.name));

@@ -32,7 +32,9 @@ You are a helpful AI assistant named SmolLM, trained by Hugging Face
 END
 
 
-sub golden { "t/data/golden/tiny/$_[0]" }
+our $Golden = 't/data/golden/tiny';
+
+sub golden { "$Golden/$_[0]" }
 
 
 sub read_all {
@@ -102,6 +104,7 @@ sub checkpoint {
     my ($dir, $name, %o) = @_;
 
     mkdir $dir or $!{EEXIST} or die "$dir: $!";
+    unlink glob "$dir/*";
 
     for my $path (glob golden($name) . '/*') {
         my ($file) = $path =~ m{([^/]+)$};

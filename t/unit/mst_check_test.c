@@ -160,7 +160,7 @@ test_cases(void **state)
         g = build_open(&b);
         err.text[0] = '\0';
 
-        if (mst_check_gguf(g, &c, &err) == MST_OK) {
+        if (mst_check_gguf(g, NULL, &c, &err) == MST_OK) {
             if (cases[i].text) {
                 fail_msg("case %zu is good, expected \"%s\"", i,
                          cases[i].text);
@@ -201,7 +201,7 @@ test_deep(void **state)
     build_entry(&b, "token_embd.weight", 3, dims, MST_TYPE_Q4_0, 0);
     g = build_open(&b);
 
-    assert_int_equal(mst_check_gguf(g, &c, &err), MST_ERROR);
+    assert_int_equal(mst_check_gguf(g, NULL, &c, &err), MST_ERROR);
     assert_string_equal(err.text, "test.gguf: tensor \"token_embd.weight\" "
                         "has shape [64, 100, 2, 1], expected [64, 100, 1, 1]");
 
@@ -241,7 +241,7 @@ test_shared(void **state)
     b.data.len = 64 * 160 * sizeof(float);     /* the largest */
     g = build_open(&b);
 
-    assert_int_equal(mst_check_gguf(g, &c, &err), MST_ERROR);
+    assert_int_equal(mst_check_gguf(g, NULL, &c, &err), MST_ERROR);
     assert_non_null(strstr(err.text, "test.gguf: tensors share their bytes: "
                            "they have more than the file's "));
 
@@ -312,7 +312,7 @@ test_random(void **state)
         err.text[0] = '\0';
         g = mst_gguf_open_memory(copy, b.file.len, "f", &err);
 
-        if (g != NULL && mst_check_gguf(g, &c, &err) == MST_OK) {
+        if (g != NULL && mst_check_gguf(g, NULL, &c, &err) == MST_OK) {
             assert_string_equal(err.text, "");
             good++;
 
@@ -343,7 +343,7 @@ test_model(void **state)
 
     g = mst_gguf_open(MODEL, &err);
 
-    if (g == NULL || mst_check_gguf(g, &c, &err) != MST_OK) {
+    if (g == NULL || mst_check_gguf(g, NULL, &c, &err) != MST_OK) {
         fail_msg("%s", err.text);
     }
 
