@@ -156,6 +156,7 @@ for my $text (@lines) {
 # a reload, and the new one then
 
 ok(reload(), 'a reload');
+is(status("load_percent"), 100, "all of it is loaded");
 is(engine(), $engine, 'keeps the engine of unchanged files');
 
 my ($shard) = glob "$dir/model-00002*";

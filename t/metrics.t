@@ -22,7 +22,7 @@ my @counters = qw/ requests_total prompt_tokens_total cached_tokens_total
                    completion_tokens_total wasted_tokens_total
                    preemptions_total shed_total
                    client_aborts_total engine_restarts_total fallbacks_total /;
-my @gauges = qw/ engine_ready drained kv_cache_efficiency_ratio scheduler_running scheduler_queue_length
+my @gauges = qw/ engine_ready engine_loaded_ratio drained kv_cache_efficiency_ratio scheduler_running scheduler_queue_length
                  scheduler_waiting_tokens scheduler_paused kv_cache_blocks
                  kv_cache_usage_ratio kv_cache_hit_rate
                  batch_utilization_ratio breaker_state
@@ -43,6 +43,7 @@ is_deeply([ sort keys %{$m->{type}} ], [ sort keys %type ], 'all names');
 is($m->{v}{'mistral_requests_total{model="m",code="200"}'}, undef,
    'no series of what never was');
 is($m->{v}{'mistral_engine_ready{model="m"}'}, 1, 'ready');
+is($m->{v}{'mistral_engine_loaded_ratio{model="m"}'}, 1, 'all is loaded');
 is($m->{v}{'mistral_prompt_tokens_total{model="m"}'}, 0, 'no tokens');
 is($m->{v}{'mistral_kv_cache_blocks{model="m",state="free"}'} > 0, 1,
    'all blocks are free');

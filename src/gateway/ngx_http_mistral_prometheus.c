@@ -24,6 +24,7 @@ typedef struct {
     mst_stat_t                   stat;         /* gauges; all 0 while no
                                                   engine is ready */
     uint64_t                     max_batch;
+    uint64_t                     loaded;       /* percent */
     ngx_uint_t                   ready;
     ngx_uint_t                   engine;       /* there is a segment */
     mst_breaker_state_t          breaker;
@@ -81,6 +82,8 @@ static void ngx_http_mistral_show_breaker(const ngx_http_mistral_family_t *f,
 static void ngx_http_mistral_show_canary(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_ready(const ngx_http_mistral_family_t *f,
+    const ngx_http_mistral_sample_t *s, mst_buf_t *out);
+static void ngx_http_mistral_show_loaded(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_drained(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
@@ -174,6 +177,10 @@ static const ngx_http_mistral_family_t  ngx_http_mistral_names[] = {
     { "engine_ready", "gauge",
       "1 if the engine is loaded, its heartbeat fresh and requests taken.",
       ngx_http_mistral_show_ready, 0 },
+
+    { "engine_loaded_ratio", "gauge",
+      "Part of the weights that is loaded.",
+      ngx_http_mistral_show_loaded, 0 },
 
     { "drained", "gauge",
       "1 if mistral_control has taken the model out of service.",
@@ -346,6 +353,7 @@ ngx_http_mistral_sample_engine(ngx_http_mistral_sample_t *s,
     uint64_t                        wait;
     const mst_map_t                *map;
     _Atomic uint64_t               *to;
+    uint32_t                        state;
     const _Atomic uint64_t         *from;
     ngx_http_mistral_canary_sum_t   sum;
 
@@ -364,7 +372,13 @@ ngx_http_mistral_sample_engine(ngx_http_mistral_sample_t *s,
     s->engine = 1;
     s->max_batch = atomic_load(&map->shm->max_batch);
 
-    if (atomic_load(&map->shm->state) != MST_STATE_READY) {
+    state = atomic_load(&map->shm->state);
+
+    if (state == MST_STATE_LOADING || state == MST_STATE_READY) {
+        s->loaded = mst_stat_get(&map->shm->stat.loaded);
+    }
+
+    if (state != MST_STATE_READY) {
         return;                                /* its gauges are a dead one's */
     }
 
@@ -593,6 +607,14 @@ ngx_http_mistral_show_ready(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out)
 {
     ngx_http_mistral_line(f, s, NULL, NULL, s->ready, out);
+}
+
+
+static void
+ngx_http_mistral_show_loaded(const ngx_http_mistral_family_t *f,
+    const ngx_http_mistral_sample_t *s, mst_buf_t *out)
+{
+    ngx_http_mistral_line_ratio(f, s, ngx_min(s->loaded, 100), 100, out);
 }
 
 

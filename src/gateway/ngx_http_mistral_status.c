@@ -514,6 +514,7 @@ ngx_http_mistral_status_counters(const mst_stat_t *st, mst_buf_t *out)
         const _Atomic uint64_t  *word;
     } list[] = {
         { "load_ns", &st->load_ns },
+        { "load_percent", &st->loaded },
         { "steps", &st->steps },
         { "last_step_ns", &st->last_step_ns },
         { "running", &st->running },

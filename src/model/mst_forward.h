@@ -40,6 +40,9 @@ typedef struct {
     const mst_log_t *log;          /* progress and choices; may be NULL */
     void           (*progress)(void *data);    /* often while a step computes,
                                       which may be long; may be NULL */
+    void           (*loaded)(void *data, uint32_t percent);
+                                   /* of the weights, while they are loaded; may
+                                      be NULL */
     void            *progress_data;
 } mst_model_conf_t;
 

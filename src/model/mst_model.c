@@ -48,6 +48,30 @@ mst_model_pairs(const mst_model_t *m, const mst_tensor_t *t)
 }
 
 
+/* what a large model's operator looks at: a line a second */
+
+static void
+mst_model_loaded(mst_model_t *m, uint64_t size)
+{
+    uint64_t  all;
+    uint32_t  percent;
+
+    m->loaded += size;
+    all = mst_checkpoint_weights(m->checkpoint);
+    percent = m->loaded < all ? (uint32_t) (m->loaded * 100 / all) : 100;
+
+    if (m->conf->loaded) {
+        m->conf->loaded(m->conf->progress_data, percent);
+    }
+
+    if (mst_time_ns() - m->said_ns > MST_S) {
+        m->said_ns = mst_time_ns();
+        mst_log(m->conf->log, MST_LOG_INFO, "%s: %u%% loaded",
+                mst_checkpoint_name(m->checkpoint), percent);
+    }
+}
+
+
 /* up to three roles become parts of one matrix; of an expert, or 0 */
 
 static mst_matrix_t *
@@ -57,6 +81,7 @@ mst_model_matrix(mst_model_t *m, uint32_t layer, uint32_t expert,
 {
     void                *pairs[3];
     uint32_t             i;
+    uint64_t             size;
     mst_matrix_t        *matrix;
     mst_matrix_part_t    parts[3];
     const mst_tensor_t  *t;
@@ -64,12 +89,14 @@ mst_model_matrix(mst_model_t *m, uint32_t layer, uint32_t expert,
     memset(pairs, 0, sizeof(pairs));
     matrix = NULL;
     t = NULL;
+    size = 0;
 
     for (i = 0; i < n; i++) {
         t = mst_checkpoint_tensor(m->checkpoint, roles[i], layer, expert);
         parts[i].type = t->type;
         parts[i].rows = (uint32_t) t->dims[1];
         parts[i].data = t->data;
+        size += t->size;
 
         if (m->config.half_split
             && (roles[i] == MST_WEIGHT_Q || roles[i] == MST_WEIGHT_K))
@@ -86,6 +113,7 @@ mst_model_matrix(mst_model_t *m, uint32_t layer, uint32_t expert,
 
     matrix = m->ops->matrix(m->backend, kind, parts, n, (uint32_t) t->dims[0],
                             err);
+    mst_model_loaded(m, size);
 
 done:
 
@@ -239,26 +267,18 @@ mst_model_layer(mst_model_t *m, uint32_t layer, mst_err_t *err)
 
 
 static int
-mst_model_load(mst_model_t *m, const mst_log_t *log, mst_err_t *err)
+mst_model_load(mst_model_t *m, mst_err_t *err)
 {
-    uint32_t  layer, n;
-    uint64_t  said;
+    uint32_t  layer;
 
     static const mst_weight_t  embd[] = { MST_WEIGHT_EMBD };
     static const mst_weight_t  head[] = { MST_WEIGHT_HEAD };
 
-    n = m->config.n_layers;
-    said = mst_time_ns();
+    m->said_ns = mst_time_ns();
 
-    for (layer = 0; layer < n; layer++) {
+    for (layer = 0; layer < m->config.n_layers; layer++) {
         if (mst_model_layer(m, layer, err) != MST_OK) {
             return MST_ERROR;
-        }
-
-        if (mst_time_ns() - said > MST_S) {
-            said = mst_time_ns();
-            mst_log(log, MST_LOG_INFO, "%s: %u of %u layers loaded",
-                    mst_checkpoint_name(m->checkpoint), layer + 1, n);
         }
     }
 
@@ -440,8 +460,16 @@ mst_model_create(mst_checkpoint_t *cp, const mst_model_conf_t *conf,
         goto failed;
     }
 
-    if (mst_model_load(m, conf->log, err) != MST_OK) {
+    m->conf = conf;
+
+    if (mst_model_load(m, err) != MST_OK) {
         goto failed;
+    }
+
+    m->conf = NULL;
+
+    if (conf->loaded) {
+        conf->loaded(conf->progress_data, 100);
     }
 
     m->ops->info(m->backend, &info);

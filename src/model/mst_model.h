@@ -26,6 +26,10 @@ struct mst_model_s {
     const mst_matrix_t       *head;        /* maybe embd */
     const mst_vector_t       *norm;        /* before the head */
 
+    const mst_model_conf_t   *conf;        /* while it is loaded */
+    uint64_t                  loaded;      /* bytes */
+    uint64_t                  said_ns;     /* the last line about them */
+
     mst_backend_seq_t        *seqs;        /* [max_seqs] of this step */
     uint32_t                 *wanted;      /* [max_rows] of this step */
 };

@@ -45,6 +45,8 @@ typedef struct {
     _Atomic uint64_t  beat_ns;             /* CLOCK_MONOTONIC */
     _Atomic uint64_t  ready_ns;            /* when it became ready */
     _Atomic uint64_t  load_ns;             /* how long loading took */
+    _Atomic uint64_t  loaded;              /* of the weights, percent; from
+                                              LOADING on */
     _Atomic uint64_t  steps;               /* since this engine's start */
     _Atomic uint64_t  last_step_ns;        /* duration */
     _Atomic uint64_t  stepped_ns;          /* when the last step had ended */

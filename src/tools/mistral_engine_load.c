@@ -42,6 +42,7 @@ static int mistral_load_able(const mst_setup_t *setup, mst_err_t *err);
 static int mistral_load_runner(const mistral_engine_t *e,
     mst_checkpoint_t *cp, mistral_engine_load_t *l, mst_err_t *err);
 static void mistral_load_progress(void *data);
+static void mistral_load_loaded(void *data, uint32_t percent);
 static uint64_t mistral_load_kv_size(const mst_setup_t *setup);
 static uint64_t mistral_load_free(void);
 
@@ -289,6 +290,7 @@ mistral_load_runner(const mistral_engine_t *e, mst_checkpoint_t *cp,
     conf.max_seqs = l->max_batch;
     conf.log = &mistral_engine_log;
     conf.progress = mistral_load_progress;
+    conf.loaded = mistral_load_loaded;
     conf.progress_data = &e->map.shm->stat;
 
     model = mst_model_create(cp, &conf, err);
@@ -316,6 +318,17 @@ mistral_load_progress(void *data)
     stat = data;
 
     mst_stat_set(&stat->beat_ns, mst_time_ns());
+}
+
+
+static void
+mistral_load_loaded(void *data, uint32_t percent)
+{
+    mst_stat_t  *stat;
+
+    stat = data;
+
+    mst_stat_set(&stat->loaded, percent);
 }
 
 

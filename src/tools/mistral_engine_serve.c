@@ -65,6 +65,7 @@ mistral_engine_serve(mistral_engine_t *e, uint32_t epoch, pid_t supervisor)
     shm = e->map.shm;
 
     atomic_store(&shm->engine_pid, (uint32_t) getpid());
+    mst_stat_set(&shm->stat.loaded, 0);
     atomic_store(&shm->state, MST_STATE_LOADING);
 
     mst_log(&mistral_engine_log, MST_LOG_INFO, "loading %s", e->setup.path);
@@ -77,6 +78,8 @@ mistral_engine_serve(mistral_engine_t *e, uint32_t epoch, pid_t supervisor)
         mst_log(&mistral_engine_log, MST_LOG_ERR, "%s", err.text);
         return MST_EXIT_REFUSED;
     }
+
+    mst_stat_set(&shm->stat.loaded, 100);
 
     return mistral_serve_run(e, epoch, &load, mst_time_ns() - start);
 }

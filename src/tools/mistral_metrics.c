@@ -64,6 +64,7 @@ typedef struct {
 
 static const mistral_metric_t  mistral_metrics_words[] = {
     MISTRAL_METRIC(load_ns),
+    MISTRAL_METRIC(loaded),
     MISTRAL_METRIC(steps),
     MISTRAL_METRIC(last_step_ns),
     MISTRAL_METRIC(running),

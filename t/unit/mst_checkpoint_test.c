@@ -38,6 +38,24 @@ typedef struct {
 } run_t;
 
 
+/* percents only grow, to 100; several matrices are several */
+
+static struct {
+    uint32_t  last;
+    uint32_t  n;                   /* different ones */
+} loaded;
+
+
+static void
+on_loaded(void *data, uint32_t percent)
+{
+    assert_ptr_equal(data, &loaded);
+    assert_in_range(percent, loaded.last, 100);
+    loaded.n += percent > loaded.last;
+    loaded.last = percent;
+}
+
+
 static mst_model_t *
 load(const char *dir, int bf16, uint32_t threads)
 {
@@ -47,8 +65,11 @@ load(const char *dir, int bf16, uint32_t threads)
     mst_check_files_t  files;
     mst_model_conf_t   conf = {
         .threads = threads, .max_rows = TOKENS, .max_seqs = 2,
-        .kv_size = 1 << 22, .rope_bf16 = bf16
+        .kv_size = 1 << 22, .rope_bf16 = bf16, .loaded = on_loaded,
+        .progress_data = &loaded
     };
+
+    memset(&loaded, 0, sizeof(loaded));
 
     if (mst_check_open(dir, &files, &err) != MST_OK) {
         fail_msg("%s", err.text);
@@ -64,6 +85,8 @@ load(const char *dir, int bf16, uint32_t threads)
     }
 
     assert_int_equal(mst_model_info(m)->n_vocab, VOCAB);
+    assert_int_equal(loaded.last, 100);
+    assert_true(loaded.n > 8);
 
     return m;
 }
