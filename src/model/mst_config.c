@@ -61,7 +61,9 @@ static const mst_config_refused_t  mst_config_refused[] = {
     { "embedding_scale", 1, "scaling of embeddings" },
     { "residual_scale", 1, "scaling of the residual" },
     { "attention.scale", 0, "another scale of attention" },
-    { "expert_weights_scale", 1, "scaling of experts" }
+    { "expert_weights_scale", 1, "scaling of experts" },
+    { "rope.scaling.yarn_ext_factor", 1, "another mix of YaRN" },
+    { "rope.scaling.yarn_attn_factor", 1, "another attention factor" }
 };
 
 
@@ -443,9 +445,10 @@ mst_config_rope(const mst_gguf_t *g, mst_config_t *c, mst_err_t *err)
 static int
 mst_config_attention(const mst_gguf_t *g, mst_config_t *c, mst_err_t *err)
 {
-    int       rc, causal;
-    char      name[MST_CONFIG_KEY];
-    uint32_t  i, window;
+    int               rc, causal;
+    char              name[MST_CONFIG_KEY];
+    uint32_t          i, window;
+    mst_gguf_array_t  pattern;
 
     window = 0;
 
@@ -454,6 +457,19 @@ mst_config_attention(const mst_gguf_t *g, mst_config_t *c, mst_err_t *err)
         == MST_ERROR)
     {
         return MST_ERROR;
+    }
+
+    rc = mst_gguf_array(g, mst_config_name(c,
+                        "attention.sliding_window_pattern", name), &pattern,
+                        err);
+
+    if (rc == MST_OK) {
+        return mst_gguf_error(g, err, "%s: windows of some layers only are "
+                              "not supported in GGUF yet", name);
+    }
+
+    if (rc == MST_ERROR) {
+        return rc;
     }
 
     for (i = 0; i < c->n_layers; i++) {

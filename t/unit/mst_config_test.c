@@ -266,6 +266,21 @@ window_wide(build_t *b)
 
 
 static void
+window_pattern(build_t *b)
+{
+    build_array(b, "llama.attention.sliding_window_pattern", MST_GGUF_BOOL, 2);
+    build_le(&b->keys, 1, 2);
+}
+
+
+static void
+yarn_ext(build_t *b)
+{
+    build_f32(b, "llama.rope.scaling.yarn_ext_factor", 0.5f);
+}
+
+
+static void
 not_causal(build_t *b)
 {
     build_number(b, "llama.attention.causal", MST_GGUF_BOOL, 0, 1);
@@ -384,6 +399,10 @@ static const case_t  cases[] = {
     { NULL, experts, "0 of 8 experts are no mixture" },
     { NULL, experts_2, NULL },
     { NULL, window, NULL },
+    { NULL, window_pattern, "llama.attention.sliding_window_pattern: windows "
+      "of some layers only are not supported in GGUF yet" },
+    { NULL, yarn_ext, "llama.rope.scaling.yarn_ext_factor is 0.5: another mix "
+      "of YaRN is not supported yet" },
     { NULL, not_causal, "llama.attention.causal is false: such a model does "
       "not generate text" },
     { NULL, temperature, "scaling of attention's temperature by 0.1 from 0 "
