@@ -68,20 +68,27 @@ done_testing();
 # Retry-After is right: then there is enough, and a second before there is not
 
 sub told_when {
+    my $full = time;
+
     is((fetch('POST /wait/completions?key=a', body(50, 50)))[0], 200, 'all');
 
     my $began = time;
     my ($status, $head) = fetch('POST /wait/completions?key=a', body(15, 15));
     my ($wait) = $head =~ /Retry-After: ([123])\r/;
 
-    is($status, 429, '30 tokens more, 10 in a second');
-    ok($wait, 'in 3 seconds, says the answer') or diag $head;
+    SKIP: {
+        skip 'the machine is too slow to be too early', 3
+            if time > $full + 2.9;
 
-    if ($wait && $wait == 3) {
-        sleep 1;
+        is($status, 429, '30 tokens more, 10 in a second');
+        ok($wait, 'in 3 seconds at most, says the answer') or diag $head;
+
+        sleep $wait - 1.5 if $wait > 1;
         ($status) = fetch('POST /wait/completions?key=a', body(15, 15));
-        is($status, 429, 'a second before it is too early')
-            if time < $began + 1.9;
+
+        skip 'the machine is too slow to be too early', 1
+            if $wait == 1 || time > $began + $wait - 1.1;
+        is($status, 429, 'a second before it is too early');
     }
 
     $wait = $began + ($wait // 3) - time;
@@ -95,14 +102,18 @@ sub told_when {
 
 sub one_key_of_many {
     my $began = time;
-    my $end = $began + 3;
     my $text = post_text('/flow/completions?key=many', 10, 40, 'keep-alive');
     my %client = map { my $c = { sock => connection(), at => 0, buf => '' };
                        (fileno $c->{sock} => $c) } 1 .. 64;
     my $select = IO::Select->new(map { $_->{sock} } values %client);
-    my %code;
+    my (%code, $got, $most);
 
-    while (time < $end) {
+    # three seconds, and longer where the machine stands still meanwhile: less
+    # than 85 % would remain less
+
+    while (time < $began + 3
+           || ($got < 0.85 * $most && time < $began + 25))
+    {
         for my $c (grep { defined $_->{at} && $_->{at} <= time }
                    values %client)
         {
@@ -119,21 +130,17 @@ sub one_key_of_many {
             $code{$code}++;
             $c->{at} = $code == 200 ? 0 : time + 0.2;
         }
+
+        $got = 50 * ($code{200} // 0);
+        $most = 1500 + 300 * (time - $began);
     }
-
-    # what is still in work was taken, but has not come
-
-    my $open = grep { !defined $_->{at} } values %client;
-    my $most = 1500 + 300 * (time - $began);
-    my $least = 1500 + 300 * ($end - $began);
-    my $got = 50 * ($code{200} // 0);
 
     diag sprintf '64 clients got %d of %d tokens, %d refusals', $got, $most,
                  $code{429} // 0;
 
     is_deeply([ sort keys %code ], [ 200, 429 ], '64 clients: 200 or 429');
     cmp_ok($got, '<=', $most, 'they never get more than the limit');
-    cmp_ok($got + 50 * $open, '>=', 0.85 * $least, 'and 85 % of it at least');
+    cmp_ok($got, '>=', 0.85 * $most, 'and 85 % of it at least');
 }
 
 
@@ -336,9 +343,14 @@ sub paced {
 
     is($status, 200, "another key's answer");
 
-    wait_for(sub { read_some($_, 0.05) for @s; time > $began + 1.5 });
+    my $tokens;
 
-    my $tokens = length join '', map { $_->{buf} =~ /"text":"([^"]*)"/g } @s;
+    wait_for(sub {
+        read_some($_, 0.05) for @s;
+        $tokens = length join '', map { $_->{buf} =~ /"text":"([^"]*)"/g } @s;
+        $tokens > 20 && time > $began + 1.5;
+    });
+
     my $took = time - $began;
 
     unlike($_->{buf}, qr/\[DONE\]/, 'came before a paced one') for @s;

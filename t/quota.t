@@ -286,7 +286,7 @@ sub borders {
     my (@began, @ended, $refused);
     my $began = time;
 
-    while (time < $began + 2.5) {
+    while (time < $began + 2.5 || (!$refused && time < $began + 20)) {
         my $at = time;
         my ($status, $head) = ask('short', 'k', 25);
 
