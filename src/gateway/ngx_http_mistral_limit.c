@@ -25,6 +25,8 @@ typedef struct {
     ngx_uint_t                       status;
     unsigned                         asked:1;  /* there is a status */
     unsigned                         dry_run:1;
+    unsigned                         scarce:1; /* an answer may need more than
+                                                  its reserve */
 } ngx_http_mistral_limit_ctx_t;
 
 
@@ -288,6 +290,8 @@ ngx_http_mistral_limit_ask(ngx_http_mistral_ctx_t *ctx,
     ngx_memzero(d, sizeof(ngx_http_mistral_debit_t));
     d->limit = limit;
     d->rate = rate;
+
+    lctx->scarce |= limit->reserve != NGX_HTTP_MISTRAL_LIMIT_ALL;
 
     tokens = ngx_http_mistral_limit_cost(ctx, limit);
     rc = ngx_http_mistral_debit_take(d, &key, tokens);
@@ -619,7 +623,7 @@ ngx_http_mistral_limit_tokens(ngx_http_mistral_choice_t *choice, uint32_t n)
     ctx = choice->ctx;
     lctx = ngx_http_mistral_limit_get_ctx(ctx->request);
 
-    if (lctx == NULL || ctx->settled) {
+    if (lctx == NULL || !lctx->scarce || ctx->settled) {
         return n;
     }
 
