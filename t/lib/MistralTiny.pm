@@ -151,9 +151,12 @@ sub random_checkpoint {
 
     $o{config}->($c) if $o{config};
     write_all("$dir.config", encode_json($c));
-    system($program, 'inspect', $dir, '--make-random', "$dir.config",
-           '--format', 'safetensors', '--type', 'f32', '--json') == 0
-        or die "mistral inspect --make-random: $?";
+
+    my $said = qx{'$program' inspect '$dir' --make-random '$dir.config' \\
+                  --format safetensors --type f32 --json 2>&1};
+
+    die "mistral inspect --make-random: $said" if $? != 0;
+
     words($dir, %o);
 
     return $dir;
