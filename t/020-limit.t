@@ -390,3 +390,19 @@ $::Ask->(5, '"max_tokens":5', "key=k&tier=bad")
 --- error_code: 500
 --- error_log
 "rate" of mistral_limit_zone "tier" evaluates to "10", which is none
+
+
+
+=== TEST 26: a stream that comes token by token ends there, too
+--- http_config eval
+$::Http . 'mistral_model steady { path null:rate=400; context 4096; }'
+--- config eval
+$::Config->('mistral_limit zone=all reserve=20 overrun=stop;', 'steady')
+--- request eval
+[$::Ask->(10, '"max_tokens":150,"stream":true,"stream_options":{"include_usage":true}'), $::Ask->(1, '"max_tokens":1')]
+--- error_code eval
+[200, 429]
+--- response_headers eval
+["x-ratelimit-remaining-tokens: 70", "x-ratelimit-remaining-tokens: 0"]
+--- response_body_like eval
+['"finish_reason":"length".*"prompt_tokens":10,"completion_tokens":90,.*\[DONE\]', '"code":"rate_limit_exceeded"']
