@@ -328,11 +328,24 @@ ok(!same($two->{logprobs}), 'which makes a difference');
 tuned('', \@ids);
 ok(same($two->{logprobs}), 'as the file says');
 
+# all shards reach an engine that a worker's supervisor starts, though their
+# directory is gone
+
+rename $dir, "$dir.gone" or die $!;
+$engine = engine();
+ok(another_supervisor(supervisor()), 'another supervisor');
+kill 'KILL', $engine;
+ok(wait_for(sub { my $e = engine(); $e > 1 && $e != $engine }),
+   'starts another engine');
+ok(ready(), 'it is ready');
+is((completion(\@ids, 3))[0], 200, 'and answers');
+rename "$dir.gone", $dir or die $!;
+
 my ($refused) = (fetch('POST /v1/completions',
                        '{"prompt":"a","num_experts_per_tok":1}'))[0];
 is($refused, 400, 'a number of experts in a body is refused');
 
 stop_nginx();
-no_alerts('directories', qr/mistral_model "m"|signal 9/);
+no_alerts('directories', qr/mistral_model "m"|signal 9|engine process \d+ died/);
 nothing_left();
 done_testing();
