@@ -13,12 +13,15 @@
 # make fuzz       the fuzz targets with clang's libFuzzer, TIME=30 s each
 # make test-clients  LangChain and LiteLLM (a slow install from PyPI)
 # make install    into Debian's nginx (root; DESTDIR=)
-# BUILD=DIR       other output directory; SAN=1 ASan and UBSan; V=1 commands
+# BUILD=DIR       other output directory; SAN=1 ASan and UBSan, SAN=thread
+#                 TSan; V=1 commands
 
 BUILD  ?= build
 CC     ?= gcc
 AR     ?= ar
 SAN    ?=
+SANS    = $(if $(filter thread,$(SAN)),thread,address$(comma)undefined)
+comma   = ,
 Q       = $(if $(V),,@echo "  $(1) $@";)
 
 ROOMS  = base shm file text api backend model engine
@@ -33,9 +36,9 @@ LIBS   = -ljansson -lm -lpthread -ldl
 GATEWAY_LIBS = -lcrypto -lpcre2-8
 
 ifneq ($(SAN),)
-MST_CFLAGS += -Wno-error -fsanitize=address,undefined -fno-omit-frame-pointer \
+MST_CFLAGS += -Wno-error -fsanitize=$(SANS) -fno-omit-frame-pointer \
               -fno-sanitize-recover=undefined
-LDFLAGS    += -fsanitize=address,undefined
+LDFLAGS    += -fsanitize=$(SANS)
 endif
 
 SRCS   = $(foreach r,$(ROOMS),$(sort $(wildcard src/$(r)/*.c)))
@@ -48,7 +51,7 @@ UNITS  = $(TESTS:t/unit/%.c=$(BUILD)/t/%)
 LAYOUT = $(shell cat src/shm/*.h src/base/mst_params.h \
              src/base/mst_outcome.h src/base/mst_tune.h | sha256sum | cut -c1-16)
 
-.PHONY: FORCE all lib unit units fuzz fuzzers module clean deps model demo \
+.PHONY: FORCE all lib unit units tsan fuzz fuzzers module clean deps model demo \
         stop test install test-clients tokenizers
 
 PORT     ?= 8080
@@ -94,6 +97,14 @@ $(BUILD)/t/mistral_engine_test: | $(BUILD)/mistral
 
 units: $(UNITS)
 
+# what threads and processes share, for SAN=thread (t/tsan.t)
+
+SHARED = mst_ring mst_place mst_slot mst_sched mst_outbox mst_serve \
+         mst_serve_slot mst_serve_call mst_cpu_pool mst_cpu_gemm \
+         mst_cpu_attn mst_cpu_matrix
+
+tsan: $(SHARED:%=$(BUILD)/t/%_test)
+
 unit: $(UNITS)
 	@set -e; for t in $(UNITS); do $$t; done
 
@@ -131,19 +142,40 @@ fuzz:
 	    fuzzers
 	@BUILD=$(BUILD)/fuzz TIME=$(TIME) sh t/fuzz/run.sh
 
+# with SAN=1: an nginx that can load the module
+
+ifneq ($(SAN),)
+all: $(BUILD)/sbin/nginx $(BUILD)/models
+endif
+
+$(BUILD)/models:
+	@mkdir -p $(@D)
+	@ln -s ../models $@
+
+NGINX ?= /usr/sbin/nginx
+
+$(BUILD)/sbin/nginx: t/san/nginx.sh $(BUILD)/sbin/preload.so
+	@sed 's|HERE|$(CURDIR)/t/san|; s|NGINX|$(NGINX)|; s|ASAN:|'$$( \
+	    $(CC) -print-file-name=libasan.so)':|; s|PRELOAD"|$(abspath \
+	    $(BUILD)/sbin/preload.so)"|' $< > $@
+	@chmod +x $@
+
+$(BUILD)/sbin/preload.so: t/san/preload.c
+	@mkdir -p $(@D)
+	$(call Q,LD)$(CC) -shared -fPIC -O1 $(WARN) -o $@ $<
+
 # The module, built out of tree against the headers of the nginx that will
 # load it (Debian: nginx-dev).  NGINX_SRC is any configured-like source of the
 # same version; conf_flags, where there is one, makes it binary compatible.
 NGINX_SRC ?= /usr/share/nginx/src
 NGX_BUILD  = $(abspath $(BUILD))/nginx
-NGX_SAN    = $(if $(SAN),-fsanitize=address$(comma)undefined \
-             -fno-omit-frame-pointer)
-NGX_CC_OPT = -std=gnu11 -fno-strict-aliasing $(CFLAGS) \
-             -Wmissing-prototypes $(NGX_SAN)
+NGX_SAN    = $(if $(SAN),-fsanitize=$(SANS) \
+             -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+NGX_CC_OPT = -std=gnu11 -fno-strict-aliasing $(CFLAGS) -Wmissing-prototypes \
+             $(NGX_SAN) $(if $(SAN),-include $(CURDIR)/t/san/alloc.h)
 GATEWAY    = ngx_http_mistral_module.c $(sort $(wildcard src/gateway/*.c))
 HEADERS    = $(sort $(wildcard src/*/*.h))
 NGX_FILES  = $(GATEWAY) $(HEADERS) $(NGX_CC_OPT) $(MODULES_DIR)
-comma      = ,
 
 module: $(BUILD)/ngx_http_mistral_module.so
 
@@ -238,16 +270,18 @@ demo: deps
 stop:
 	@BUILD=$(BUILD) sh conf.d/demo.sh stop
 
-# the units once more under ASan and UBSan, then everything through one
-# harness, whose last line counts it all
+# units and whatever runs an nginx once more under ASan and UBSan, threads
+# under TSan; then everything through one harness, whose last line counts it
+# all.  LONG=1 adds the clients of test-clients and what takes longest
 
 test: PACKAGES += openssl libnginx-mod-http-echo libnginx-mod-http-lua \
                   prometheus
 test: deps
 	@$(MAKE) --no-print-directory all units model tokenizers $(VENV)/clients \
-	    $(BUILD)/t/tokenize
-	@$(MAKE) --no-print-directory SAN=1 BUILD=$(BUILD)/san units fuzzers
-	@BUILD=$(BUILD) perl t/run.pl
+	    $(BUILD)/t/tokenize $(if $(LONG),$(SLOW)/clients)
+	@$(MAKE) --no-print-directory SAN=1 BUILD=$(BUILD)/san all units fuzzers
+	@$(MAKE) --no-print-directory SAN=thread BUILD=$(BUILD)/tsan tsan
+	@BUILD=$(BUILD) LONG=$(LONG) perl t/run.pl
 
 # CASES=decode_1,... and JSON=FILE are mistral bench's --cases and --json
 
@@ -313,8 +347,7 @@ $(SLOW)/clients:
 
 test-clients: deps
 	@$(MAKE) --no-print-directory all $(SLOW)/clients
-	@BUILD=$(BUILD) PYTHON=$(SLOW)/bin/python perl t/run.pl \
-	    t/clients-slow/*_test.py
+	@BUILD=$(BUILD) perl t/run.pl t/clients-slow/*_test.py
 
 MODULES_DIR ?= /usr/lib/nginx/modules
 

@@ -18,8 +18,8 @@ EOC
 
 # Debian's modules are built for Debian's nginx
 
-our $Other = ($ENV{TEST_NGINX_BINARY} // '/usr/sbin/nginx')
-             ne '/usr/sbin/nginx';
+our $Other = `'@{[ $ENV{TEST_NGINX_BINARY} // '/usr/sbin/nginx' ]}' -V 2>&1`
+             ne `/usr/sbin/nginx -V 2>&1`;
 our $Echo = 'load_module /usr/lib/nginx/modules/ngx_http_echo_module.so;';
 our $Lua = 'load_module /usr/lib/nginx/modules/ndk_http_module.so;'
            . 'load_module /usr/lib/nginx/modules/ngx_http_lua_module.so;';

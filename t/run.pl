@@ -1,45 +1,70 @@
 #!/usr/bin/perl
 
 # All tests through one harness: C units (cmocka prints TAP when asked), the
-# same units under sanitizers, t/*.t, and the Python clients.  The last line
-# is "N passed, N failed, N skipped" and counts single assertions; a test
-# program that dies or prints nothing counts as one failure.
+# same units under sanitizers, t/*.t, the Python clients, and once more under
+# sanitizers what runs an nginx.  At the end stands all that failed programs
+# said, and in the last line "N passed, N failed, N skipped": single
+# assertions; a program that dies or prints nothing counts as one failure.
 #
 #     perl t/run.pl [FILE...]           default: everything
+#
+# "san:FILE" is FILE with the build in $BUILD/san (make SAN=1 all) and an
+# nginx that can load it.  LONG=1 adds t/clients-slow and what takes longest
+# under sanitizers.
 
 use warnings;
 use strict;
 
+use Cwd qw/ abs_path /;
+use File::Temp qw/ tempdir /;
 use TAP::Harness;
 
+use constant { LINES => 500, LIMIT => 900 };       # of a failure; seconds
+
 my $build = $ENV{BUILD} || 'build';
+
+# no nginx with our module in it, or one of their own
+
+my $plain = qr{/(?:conf|docs|fuzz|make|mistralai_test|runner|style|systemd
+                 |tools_bench|tsan)\.(?:t|py)$}x;
+my $long = $ENV{LONG} ? qr/^$/ : qr{/(?:tools|openai_test)\.};
 
 $ENV{CMOCKA_MESSAGE_OUTPUT} = 'TAP';
 $ENV{ASAN_OPTIONS} ||= 'detect_leaks=1:abort_on_error=0';
 $ENV{UBSAN_OPTIONS} ||= 'print_stacktrace=1';
+$ENV{TEST_NGINX_TIMEOUT} ||= 30;                    # of silence, seconds
 
 my @tests = @ARGV ? @ARGV : (
     (glob "$build/t/*_test"),
     (glob "$build/san/t/*_test"),
     (glob 't/*.t'),
+    (map { "san:$_" } grep { !/$plain|$long/ }
+                          glob 't/*.t t/clients/*_test.py'),
     (glob 't/clients/*_test.py'),
+    $ENV{LONG} ? (glob 't/clients-slow/*_test.py') : (),
 );
+
+my $dir = tempdir(CLEANUP => 1);
+my %said;                               # by the name of a test, lines
 
 my $harness = TAP::Harness->new({
     timer => 1,
-    exec  => sub {
-        my ($h, $file) = @_;
-        return [ $^X, '-It/lib', $file ] if $file =~ /\.t$/;
-        return [ $ENV{PYTHON} || "$build/venv/bin/python", $file ] if $file =~ /\.py$/;
-        return [ $file ];
-    },
+    exec  => sub { command($_[1]) },
+});
+
+$harness->callback(made_parser => sub {
+    my ($parser, $job) = @_;
+    my $lines = $said{ $job->[1] } = [];
+
+    $parser->callback(ALL => sub { push @$lines, $_[0]->raw });
 });
 
 my $all = $harness->runtests(@tests);
 
 my ($passed, $failed, $skipped) = (0, 0, 0);
 
-for my $parser ($all->parsers) {
+for my $name ($all->descriptions) {
+    my ($parser) = $all->parsers($name);
 
     # cmocka prints a skipped test as "not ok ... # SKIP"
 
@@ -48,18 +73,65 @@ for my $parser ($all->parsers) {
 
     $skipped += keys %skip;
     $passed += grep { !$skip{$_} } $parser->passed;
-    $failed += $bad;
 
     # a program that ended badly though its assertions passed
 
-    $failed++ if !$bad && ($parser->exit || $parser->wait
-                           || $parser->parse_errors);
+    $bad = 1 if !$bad && ($parser->exit || $parser->wait
+                          || $parser->parse_errors);
+    $failed += $bad;
 
     # a whole file that skips itself
 
     $skipped++ if defined $parser->skip_all && length $parser->skip_all;
+
+    report($name, $parser) if $bad;
 }
 
 print "$passed passed, $failed failed, $skipped skipped\n";
 
 exit($failed ? 1 : 0);
+
+
+# stderr goes into a file, so that a piece of a line there breaks none here
+
+sub command {
+    my ($name) = @_;
+    my ($san, $file) = $name =~ /^(san:)?(.*)/;
+    my $python = $ENV{PYTHON}
+                 || "$build/venv" . ($file =~ /clients-slow/ ? '-slow' : '')
+                    . '/bin/python';
+
+    my @command = $file =~ /\.t$/ ? ($^X, '-It/lib', $file)
+                : $file =~ /\.py$/ ? ($python, $file) : $file;
+
+    unshift @command, 'env', "BUILD=$build/san", 'TEST_NGINX_BINARY='
+                      . abs_path($build) . '/san/sbin/nginx' if $san;
+
+    return [ 'sh', '-c', 'exec timeout -k 10 "$0" "$@" 2>"$SAID"' =~
+             s/\$SAID/stderr_of($name)/er, LIMIT, @command ];
+}
+
+
+sub stderr_of { "$dir/" . $_[0] =~ tr{/}{_}r }
+
+
+sub report {
+    my ($name, $parser) = @_;
+    my @lines = grep { !/^ok / } @{ $said{$name} // [] };
+
+    if (open my $in, '<', stderr_of($name)) {
+        push @lines, <$in>;
+    }
+
+    chomp @lines;
+
+    if (@lines > LINES) {
+        splice @lines, LINES / 2, @lines - LINES,
+               '... ' . (@lines - LINES) . ' lines ...';
+    }
+
+    print "\n=== $name: exit ", $parser->exit // '?', ', ',
+          join('; ', 'status ' . ($parser->wait // '?'),
+               $parser->parse_errors), "\n",
+          map { "$_\n" } @lines;
+}

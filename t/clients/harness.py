@@ -24,8 +24,9 @@ error_log   %(prefix)s/error.log info;
 
 worker_processes  %(workers)d;
 worker_shutdown_timeout  10s;
+%(main)s
 
-events {}
+events { worker_connections %(connections)d; }
 
 http {
     access_log               off;
@@ -57,7 +58,7 @@ def same(got, expected, name):
     return ok(got == expected, name, dict(got=got, expected=expected))
 
 
-def wait_until(check, seconds=5):
+def wait_until(check, seconds=10):
     end = time.time() + seconds
     while time.time() < end:
         try:
@@ -78,7 +79,8 @@ class Server:
     """nginx with the given http block; PORT and POR2 stand for its
     ports."""
 
-    def __init__(self, http, workers=2, ready="/healthz"):
+    def __init__(self, http, workers=2, ready="/healthz", main="",
+                 connections=512):
         self.prefix = tempfile.mkdtemp(prefix="mistral-")
         os.chmod(self.prefix, 0o755)
 
@@ -92,7 +94,8 @@ class Server:
 
         with open(self.prefix + "/nginx.conf", "w") as f:
             f.write(CONF % dict(build=BUILD, prefix=self.prefix,
-                                workers=workers,
+                                workers=workers, main=main,
+                                connections=connections,
                                 http=http.replace("PORT", str(self.port))
                                          .replace("POR2", str(self.port2))
                                          .replace("MODEL", MODEL)))
@@ -147,7 +150,8 @@ class Server:
 
         bad = [line for line in self.log().splitlines()
                if any(l in line for l in ("[alert]", "[emerg]", "[crit]",
-                                          "[error]"))
+                                          "[error]", "Sanitizer",
+                                          "runtime error:"))
                and not any(a in line for a in allowed)]
         same(bad, [], "nothing bad in the error log")
 

