@@ -79,7 +79,11 @@ ngx_http_mistral_link_place(ngx_http_mistral_call_t *call, uint32_t tokens,
         return NGX_BUSY;
     }
 
+    ngx_http_mistral_link_end(call);           /* of the link before */
+
     call->link = link;
+    link->n_refs++;
+
     call->place = 1;
     call->place_tokens = tokens;
 
@@ -195,6 +199,12 @@ ngx_http_mistral_link_end(ngx_http_mistral_call_t *call)
             mst_place_untake(link->engine->map.shm, link->slot,
                              call->place_tokens);
         }
+    }
+
+    call->link = NULL;
+
+    if (--link->n_refs == 0 && link->engine == NULL) {
+        ngx_http_mistral_link_free(link);
     }
 }
 

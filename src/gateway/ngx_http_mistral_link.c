@@ -139,7 +139,7 @@ ngx_http_mistral_link_attach(ngx_cycle_t *cycle, ngx_http_mistral_model_t *m)
     e = m->engine;
     e->link = NULL;
 
-    /* in the heap: requests may outlive a cycle that had no master */
+    /* in the heap: calls may outlive a cycle that had no master */
 
     link = ngx_calloc(sizeof(ngx_http_mistral_link_t), cycle->log);
     if (link == NULL) {
@@ -169,11 +169,13 @@ ngx_http_mistral_link_attach(ngx_cycle_t *cycle, ngx_http_mistral_model_t *m)
     if (link->copy == NULL
         || ngx_http_mistral_call_init(link, cycle->pool) != NGX_OK)
     {
+        ngx_http_mistral_link_free(link);
         return NGX_ERROR;
     }
 
     lp = ngx_array_push(ngx_http_mistral_links);
     if (lp == NULL) {
+        ngx_http_mistral_link_free(link);
         return NGX_ERROR;
     }
 
@@ -259,6 +261,8 @@ ngx_http_mistral_link_forget_slots(ngx_http_mistral_engine_t *e,
 }
 
 
+/* no event is handled after this: calls that are left are nobody's */
+
 void
 ngx_http_mistral_exit_process(ngx_cycle_t *cycle)
 {
@@ -273,9 +277,25 @@ ngx_http_mistral_exit_process(ngx_cycle_t *cycle)
 
     for (i = 0; i < ngx_http_mistral_links->nelts; i++) {
         ngx_http_mistral_link_detach(links[i]);
+        ngx_http_mistral_link_free(links[i]);
     }
 
     ngx_http_mistral_links = NULL;
+}
+
+
+void
+ngx_http_mistral_link_free(ngx_http_mistral_link_t *link)
+{
+    if (link->entries) {
+        ngx_free(link->entries);
+    }
+
+    if (link->copy) {
+        ngx_free(link->copy);
+    }
+
+    ngx_free(link);
 }
 
 
@@ -340,9 +360,15 @@ ngx_http_mistral_link_renew(ngx_cycle_t *cycle)
 
     for (i = 0; i < old->nelts; i++) {
         ngx_http_mistral_call_lost(links[i], 1);
+        ngx_http_mistral_link_detach(links[i]);
+
+        if (links[i]->n_refs == 0) {
+            ngx_http_mistral_link_free(links[i]);
+        }
     }
 
-    ngx_http_mistral_exit_process(cycle);
+    ngx_http_mistral_links = NULL;
+
     (void) ngx_http_mistral_init_process(cycle);
 }
 

@@ -33,7 +33,8 @@ typedef struct {
     void                         *unused[3];
     ngx_socket_t                  ident;
 
-    ngx_http_mistral_engine_t    *engine;
+    ngx_http_mistral_engine_t    *engine;      /* NULL: detached */
+    ngx_uint_t                    n_refs;      /* calls that point to us */
     ngx_http_mistral_metrics_t   *metrics;     /* of the model */
     ngx_msec_t                    timeout;     /* of a heartbeat */
     ngx_int_t                     index;       /* of our slot; -1 = none */
@@ -135,6 +136,7 @@ void ngx_http_mistral_link_wake(ngx_http_mistral_link_t *link);
 void ngx_http_mistral_link_timer(ngx_http_mistral_link_t *link);
 void ngx_http_mistral_link_broken(ngx_http_mistral_link_t *link,
     const char *why);
+void ngx_http_mistral_link_free(ngx_http_mistral_link_t *link);
 
 
 #endif /* NGX_HTTP_MISTRAL_LINK_H */

@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -616,35 +617,18 @@ test_engine_dies(void **state)
 }
 
 
-/* a worker process: takes, and untakes or submits */
+/* a worker: takes, and untakes or submits */
 
-static pid_t
-worker(mst_map_t *m, uint64_t seed, _Atomic uint32_t *stop)
+static void
+worker_run(mst_map_t *m, uint32_t i, uint64_t seed, _Atomic uint32_t *stop)
 {
-    int         i;
-    pid_t       pid;
-    uint32_t    t;
-    uint64_t    x;
-    mst_ring_t  req, rsp;
-    mst_rec_submit_t *s;
-
-    pid = fork();
-
-    if (pid != 0) {
-        assert_true(pid > 0);
-        return pid;
-    }
-
-    (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+    uint32_t           t;
+    uint64_t           x;
+    mst_ring_t         req, rsp;
+    mst_rec_submit_t  *s;
 
     x = seed;
-    i = mst_slot_claim(m, (uint32_t) getpid());
-
-    if (i < 0) {
-        _exit(9);
-    }
-
-    mst_slot_rings(m, (uint32_t) i, 1, &req, &rsp);
+    mst_slot_rings(m, i, 1, &req, &rsp);
 
     while (!atomic_load(stop)) {
         x = mst_hash_mix(x + 1);
@@ -667,25 +651,14 @@ worker(mst_map_t *m, uint64_t seed, _Atomic uint32_t *stop)
         s->place_tokens = t;
         mst_ring_publish(&req, &s->head);
     }
-
-    _exit(0);
 }
 
 
-/* an engine process: has up to 8 requests in work, gives them in turn */
-
 static pid_t
-engine(mst_map_t *m, _Atomic uint32_t *stop, uint32_t audits)
+worker(mst_map_t *m, uint64_t seed, _Atomic uint32_t *stop)
 {
-    int         n, k, got, last;
-    pid_t       pid;
-    int64_t     tokens;
-    uint32_t    i, passes;
-    mst_ring_t  req[8], rsp;
-    struct {
-        uint32_t  slot;
-        uint32_t  tokens;
-    } work[8];
+    int    i;
+    pid_t  pid;
 
     pid = fork();
 
@@ -695,6 +668,32 @@ engine(mst_map_t *m, _Atomic uint32_t *stop, uint32_t audits)
     }
 
     (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+
+    i = mst_slot_claim(m, (uint32_t) getpid());
+
+    if (i < 0) {
+        _exit(9);
+    }
+
+    worker_run(m, (uint32_t) i, seed, stop);
+
+    _exit(0);
+}
+
+
+/* an engine: has up to 8 requests in work, gives them in turn */
+
+static void
+engine_run(mst_map_t *m, _Atomic uint32_t *stop, uint32_t audits)
+{
+    int         n, k, got, last;
+    int64_t     tokens;
+    uint32_t    i, passes;
+    mst_ring_t  req[8], rsp;
+    struct {
+        uint32_t  slot;
+        uint32_t  tokens;
+    } work[8];
 
     mst_place_restart(m);
 
@@ -730,9 +729,29 @@ engine(mst_map_t *m, _Atomic uint32_t *stop, uint32_t audits)
         }
 
         if (!got && n == 0 && last) {
-            _exit(0);
+            return;
         }
     }
+}
+
+
+static pid_t
+engine(mst_map_t *m, _Atomic uint32_t *stop, uint32_t audits)
+{
+    pid_t  pid;
+
+    pid = fork();
+
+    if (pid != 0) {
+        assert_true(pid > 0);
+        return pid;
+    }
+
+    (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+
+    engine_run(m, stop, audits);
+
+    _exit(0);
 }
 
 
@@ -838,6 +857,100 @@ test_random_kills(void **state)
 }
 
 
+/* the same as threads, whom the thread sanitizer sees */
+
+typedef struct {
+    mst_map_t         *m;
+    uint64_t           seed;
+    _Atomic uint32_t  *stop;
+    int                slot;
+} thread_t;
+
+
+static void *
+worker_thread(void *data)
+{
+    thread_t  *t = data;
+
+    t->slot = mst_slot_claim(t->m, 1);
+
+    if (t->slot >= 0) {
+        worker_run(t->m, (uint32_t) t->slot, t->seed, t->stop);
+        mst_slot_leave(t->m, (uint32_t) t->slot);
+    }
+
+    return NULL;
+}
+
+
+static void *
+engine_thread(void *data)
+{
+    thread_t  *t = data;
+
+    engine_run(t->m, t->stop, 1);
+
+    return NULL;
+}
+
+
+static void
+test_threads(void **state)
+{
+    int               i, k;
+    world_t           world;
+    uint32_t          requests;
+    uint64_t          tokens;
+    thread_t          w[N_WORKERS], e;
+    pthread_t         id[N_WORKERS + 1];
+    mst_err_t         err;
+    _Atomic uint32_t  stop[2];
+
+    (void) state;
+
+    assert_int_equal(mst_shm_create(&world.m, &world.fd, "demo", 8, 65536,
+                                    4096, &err), MST_OK);
+    atomic_init(&stop[0], 0);
+    atomic_init(&stop[1], 0);
+
+    e.m = &world.m;
+    e.stop = &stop[1];
+    assert_int_equal(pthread_create(&id[N_WORKERS], NULL, engine_thread, &e),
+                     0);
+
+    for (i = 0; i < N_WORKERS; i++) {
+        w[i].m = &world.m;
+        w[i].seed = (uint64_t) time(NULL) + (uint64_t) i;
+        w[i].stop = &stop[0];
+        assert_int_equal(pthread_create(&id[i], NULL, worker_thread, &w[i]),
+                         0);
+    }
+
+    (void) usleep(300000);
+    atomic_store(&stop[0], 1);
+
+    for (i = 0; i < N_WORKERS; i++) {
+        assert_int_equal(pthread_join(id[i], NULL), 0);
+        assert_true(w[i].slot >= 0);
+
+        for (k = 0; k < i; k++) {
+            assert_int_not_equal(w[i].slot, w[k].slot);
+        }
+    }
+
+    atomic_store(&stop[1], 1);
+    assert_int_equal(pthread_join(id[N_WORKERS], NULL), 0);
+
+    assert_int_equal(mst_place_audit(&world.m), MST_OK);
+    mst_place_held(world.m.shm, &requests, &tokens);
+    assert_int_equal(requests, 0);
+    assert_int_equal(tokens, 0);
+    assert_true(world.m.shm->places != 0);
+
+    world_fini(&world);
+}
+
+
 int
 main(void)
 {
@@ -847,8 +960,16 @@ main(void)
         cmocka_unit_test(test_mover),
         cmocka_unit_test(test_worker_dies),
         cmocka_unit_test(test_engine_dies),
-        cmocka_unit_test(test_random_kills)
+        cmocka_unit_test(test_random_kills),
+        cmocka_unit_test(test_threads)
     };
+
+#ifdef __SANITIZE_THREAD__
+
+    /* of processes it sees nothing, and makes an instruction hundreds */
+
+    cmocka_set_test_filter("test_threads");
+#endif
 
     return cmocka_run_group_tests_name("mst_place", tests, NULL, NULL);
 }
