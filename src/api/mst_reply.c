@@ -2,8 +2,8 @@
 /*
  * Answers: see mst_reply.h.
  *
- * A chunk of a stream is a dozen short copies into a buffer that has room
- * after the first few; nothing is formatted but two numbers.
+ * A chunk of a stream is a few short copies: what never changes in it is put
+ * together once, and the rest of it is literals.
  */
 
 #include <string.h>
@@ -19,7 +19,9 @@
     mst_buf_append(out, text, sizeof(text) - 1)
 
 
-static void mst_reply_head(const mst_reply_t *r, int stream, mst_buf_t *out);
+static void mst_reply_head(const mst_reply_t *r, mst_buf_t *out);
+static int mst_reply_start(const mst_reply_t *r, const char *object,
+    mst_buf_t *out);
 static void mst_reply_index(uint32_t index, mst_buf_t *out);
 static int mst_reply_tail(const mst_reply_t *r, const char *reason,
     mst_buf_t *out);
@@ -48,7 +50,7 @@ mst_reply_sse_first(const mst_reply_t *r, uint32_t index, mst_buf_t *out)
         return MST_OK;
     }
 
-    mst_reply_head(r, 1, out);
+    mst_reply_head(r, out);
     mst_reply_index(index, out);
     (void) mst_reply_put(out, ",\"delta\":{\"role\":\"assistant\","
                               "\"content\":\"\"},\"logprobs\":null");
@@ -61,7 +63,7 @@ int
 mst_reply_sse_text(const mst_reply_t *r, uint32_t index, mst_str_t text,
     const mst_reply_logprobs_t *logprobs, mst_buf_t *out)
 {
-    mst_reply_head(r, 1, out);
+    mst_reply_head(r, out);
     mst_reply_index(index, out);
 
     if (r->api == MST_API_CHAT) {
@@ -75,6 +77,13 @@ mst_reply_sse_text(const mst_reply_t *r, uint32_t index, mst_str_t text,
         (void) mst_reply_put(out, ",\"logprobs\":");
     }
 
+    if (logprobs == NULL && !r->include_usage) {
+
+        /* nearly all chunks there are */
+
+        return mst_reply_put(out, "null,\"finish_reason\":null}]}\n\n");
+    }
+
     mst_reply_logprobs(logprobs, out);
 
     return mst_reply_tail(r, NULL, out);
@@ -85,7 +94,7 @@ int
 mst_reply_sse_finish(const mst_reply_t *r, uint32_t index,
     const char *reason, mst_buf_t *out)
 {
-    mst_reply_head(r, 1, out);
+    mst_reply_head(r, out);
     mst_reply_index(index, out);
 
     if (r->api == MST_API_CHAT) {
@@ -103,7 +112,7 @@ int
 mst_reply_sse_usage(const mst_reply_t *r, const mst_usage_t *u,
     mst_buf_t *out)
 {
-    mst_reply_head(r, 1, out);
+    mst_reply_head(r, out);
     (void) mst_reply_put(out, "],\"usage\":");
     mst_reply_usage(u, out);
 
@@ -128,35 +137,44 @@ mst_reply_sse_error(const mst_api_error_t *e, mst_buf_t *out)
 }
 
 
-/* all that stands before the first choice */
+int
+mst_reply_sse_head(const mst_reply_t *r, mst_buf_t *out)
+{
+    (void) mst_reply_put(out, "data: ");
+
+    return mst_reply_start(r, r->api == MST_API_CHAT ? "chat.completion.chunk"
+                                                     : "text_completion",
+                           out);
+}
+
 
 static void
-mst_reply_head(const mst_reply_t *r, int stream, mst_buf_t *out)
+mst_reply_head(const mst_reply_t *r, mst_buf_t *out)
 {
-    if (stream) {
-        (void) mst_reply_put(out, "data: ");
-    }
-
-    (void) mst_reply_put(out, "{\"id\":");
-    (void) mst_json_string(out, r->id);
-
-    if (r->api != MST_API_CHAT) {
-        (void) mst_reply_put(out, ",\"object\":\"text_completion\","
-                                  "\"created\":");
-
-    } else if (stream) {
-        (void) mst_reply_put(out, ",\"object\":\"chat.completion.chunk\","
-                                  "\"created\":");
+    if (r->head.len) {
+        (void) mst_buf_str(out, r->head);
 
     } else {
-        (void) mst_reply_put(out, ",\"object\":\"chat.completion\","
-                                  "\"created\":");
+        (void) mst_reply_sse_head(r, out);
     }
+}
 
+
+/* all that stands before the first choice */
+
+static int
+mst_reply_start(const mst_reply_t *r, const char *object, mst_buf_t *out)
+{
+    (void) mst_reply_put(out, "{\"id\":");
+    (void) mst_json_string(out, r->id);
+    (void) mst_reply_put(out, ",\"object\":\"");
+    (void) mst_buf_text(out, object);
+    (void) mst_reply_put(out, "\",\"created\":");
     (void) mst_buf_uint(out, (uint64_t) r->created);
     (void) mst_reply_put(out, ",\"model\":");
     (void) mst_json_string(out, r->model);
-    (void) mst_reply_put(out, ",\"choices\":[");
+
+    return mst_reply_put(out, ",\"choices\":[");
 }
 
 
@@ -219,7 +237,9 @@ mst_reply_json(const mst_reply_t *r, const mst_reply_choice_t *choices,
 {
     uint32_t  i;
 
-    mst_reply_head(r, 0, out);
+    (void) mst_reply_start(r, r->api == MST_API_CHAT ? "chat.completion"
+                                                     : "text_completion",
+                           out);
 
     for (i = 0; i < n; i++) {
         if (i) {

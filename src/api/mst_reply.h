@@ -23,6 +23,8 @@ typedef struct {
     mst_str_t   model;             /* the name that the client sent */
     int64_t     created;           /* Unix seconds */
     int         include_usage;     /* stream: "usage":null in chunks */
+    mst_str_t   head;              /* stream: what mst_reply_sse_head() wrote,
+                                      or empty: then it is written anew */
 } mst_reply_t;
 
 
@@ -59,6 +61,10 @@ void mst_reply_logprobs_reset(mst_reply_logprobs_t *l);
 int mst_reply_logprobs_add(mst_reply_logprobs_t *l,
     const mst_reply_logprob_t *p);
 
+
+/* what all chunks of a stream begin with, up to their first choice: 150 bytes
+   that need not be put together for each token */
+int mst_reply_sse_head(const mst_reply_t *r, mst_buf_t *out);
 
 /*
  * Stream: "data: {...}\n\n".  first: chat's opening chunk with the role;

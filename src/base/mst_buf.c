@@ -63,43 +63,6 @@ mst_buf_reserve(mst_buf_t *b, size_t n)
 
 
 int
-mst_buf_append(mst_buf_t *b, const void *data, size_t n)
-{
-    if (mst_buf_reserve(b, n) != MST_OK) {
-        return MST_ERROR;
-    }
-
-    if (n) {
-        memcpy(b->data + b->len, data, n);
-        b->len += n;
-    }
-
-    return MST_OK;
-}
-
-
-int
-mst_buf_str(mst_buf_t *b, mst_str_t s)
-{
-    return mst_buf_append(b, s.data, s.len);
-}
-
-
-int
-mst_buf_text(mst_buf_t *b, const char *z)
-{
-    return mst_buf_append(b, z, strlen(z));
-}
-
-
-int
-mst_buf_char(mst_buf_t *b, char c)
-{
-    return mst_buf_append(b, &c, 1);
-}
-
-
-int
 mst_buf_uint(mst_buf_t *b, uint64_t n)
 {
     char  *p, digits[20];

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/mst_err.h"
 #include "base/mst_str.h"
@@ -35,13 +36,50 @@ mst_buf_reset(mst_buf_t *b)
 
 /* all return MST_OK or MST_ERROR */
 int mst_buf_reserve(mst_buf_t *b, size_t n);   /* room for n more bytes */
-int mst_buf_append(mst_buf_t *b, const void *data, size_t n);
-int mst_buf_str(mst_buf_t *b, mst_str_t s);
-int mst_buf_text(mst_buf_t *b, const char *z);
-int mst_buf_char(mst_buf_t *b, char c);
 int mst_buf_uint(mst_buf_t *b, uint64_t n);    /* decimal */
 int mst_buf_printf(mst_buf_t *b, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+
+
+/* here, since a literal's copy is then a few moves: five make a chunk */
+
+static inline int
+mst_buf_append(mst_buf_t *b, const void *data, size_t n)
+{
+    if ((b->failed || n > b->size - b->len)
+        && mst_buf_reserve(b, n) != MST_OK)
+    {
+        return MST_ERROR;
+    }
+
+    if (n) {
+        memcpy(b->data + b->len, data, n);
+        b->len += n;
+    }
+
+    return MST_OK;
+}
+
+
+static inline int
+mst_buf_str(mst_buf_t *b, mst_str_t s)
+{
+    return mst_buf_append(b, s.data, s.len);
+}
+
+
+static inline int
+mst_buf_text(mst_buf_t *b, const char *z)
+{
+    return mst_buf_append(b, z, strlen(z));
+}
+
+
+static inline int
+mst_buf_char(mst_buf_t *b, char c)
+{
+    return mst_buf_append(b, &c, 1);
+}
 
 
 #endif /* MST_BUF_H */

@@ -10,6 +10,7 @@
 #include "base/mst_time.h"
 
 
+static ngx_int_t ngx_http_mistral_head(ngx_http_mistral_ctx_t *ctx);
 static ngx_int_t ngx_http_mistral_choice_init(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_choice_t *choice);
 static void ngx_http_mistral_record(ngx_http_mistral_call_t *call,
@@ -48,6 +49,10 @@ ngx_http_mistral_choices_init(ngx_http_mistral_ctx_t *ctx)
     ctx->reply.created = ngx_time();
     ctx->reply.include_usage = ctx->body->include_usage;
 
+    if (ctx->body->stream && ngx_http_mistral_head(ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     for (i = 0; i < ctx->n_sources * each; i++) {
         choice = &ctx->choices[i];
 
@@ -61,6 +66,33 @@ ngx_http_mistral_choices_init(ngx_http_mistral_ctx_t *ctx)
     }
 
     return NGX_OK;
+}
+
+
+/* what is the same in all chunks, for as long as the request */
+
+static ngx_int_t
+ngx_http_mistral_head(ngx_http_mistral_ctx_t *ctx)
+{
+    char       *p;
+    mst_buf_t   head;
+
+    mst_buf_init(&head);
+
+    p = NULL;
+
+    if (mst_reply_sse_head(&ctx->reply, &head) == MST_OK) {
+        p = ngx_pnalloc(ctx->request->pool, head.len);
+    }
+
+    if (p != NULL) {
+        ngx_memcpy(p, head.data, head.len);
+        ctx->reply.head = mst_str(p, head.len);
+    }
+
+    mst_buf_fini(&head);
+
+    return p != NULL ? NGX_OK : NGX_ERROR;
 }
 
 

@@ -22,19 +22,23 @@ static mst_buf_t  out;
 
 
 static const mst_reply_t  chat = {
-    MST_API_CHAT, mst_string("chatcmpl-1"), mst_string("a\"b"), 1700000000, 0
+    MST_API_CHAT, mst_string("chatcmpl-1"), mst_string("a\"b"),
+    1700000000, 0, mst_string("")
 };
 
 static const mst_reply_t  usage_chat = {
-    MST_API_CHAT, mst_string("chatcmpl-1"), mst_string("m"), 1700000000, 1
+    MST_API_CHAT, mst_string("chatcmpl-1"), mst_string("m"),
+    1700000000, 1, mst_string("")
 };
 
 static const mst_reply_t  text = {
-    MST_API_COMPLETION, mst_string("cmpl-1"), mst_string("m"), 1700000000, 0
+    MST_API_COMPLETION, mst_string("cmpl-1"), mst_string("m"),
+    1700000000, 0, mst_string("")
 };
 
 static const mst_reply_t  usage_text = {
-    MST_API_COMPLETION, mst_string("cmpl-1"), mst_string("m"), 1700000000, 1
+    MST_API_COMPLETION, mst_string("cmpl-1"), mst_string("m"),
+    1700000000, 1, mst_string("")
 };
 
 static const mst_usage_t  usage = { .prompt = 7, .cached = 4,
@@ -373,6 +377,59 @@ test_others(void **state)
 }
 
 
+static int
+write_chunk(const mst_reply_t *r, int i, mst_buf_t *b)
+{
+    switch (i) {
+    case 0:
+        return r->api == MST_API_CHAT ? mst_reply_sse_first(r, 7, b)
+               : mst_buf_char(b, 'x');
+    case 1:
+        return mst_reply_sse_text(r, 0, mst_str("a\"", 2), NULL, b);
+    case 2:
+        return mst_reply_sse_finish(r, 1, "stop", b);
+    default:
+        return mst_reply_sse_usage(r, &usage, b);
+    }
+}
+
+
+/* with its head put together once a chunk is the same */
+
+static void
+test_head(void **state)
+{
+    int          i, k;
+    mst_buf_t    head, a, b;
+    mst_reply_t  r;
+
+    (void) state;
+
+    const mst_reply_t  *all[] = { &chat, &usage_chat, &text };
+
+    for (i = 0; i < (int) (sizeof(all) / sizeof(*all)); i++) {
+        r = *all[i];
+        mst_buf_init(&head);
+        assert_int_equal(mst_reply_sse_head(&r, &head), MST_OK);
+        assert_memory_equal(head.data, "data: {", 7);
+        r.head = mst_str(head.data, head.len);
+
+        for (k = 0; k < 4; k++) {
+            mst_buf_init(&a);
+            mst_buf_init(&b);
+            assert_int_equal(write_chunk(all[i], k, &a), MST_OK);
+            assert_int_equal(write_chunk(&r, k, &b), MST_OK);
+            assert_int_equal(a.len, b.len);
+            assert_memory_equal(a.data, b.data, a.len);
+            mst_buf_fini(&a);
+            mst_buf_fini(&b);
+        }
+
+        mst_buf_fini(&head);
+    }
+}
+
+
 /* one writer per number, for the tests below that try them all */
 
 #define WRITERS  13
@@ -564,6 +621,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_stream_chat),
+        cmocka_unit_test(test_head),
         cmocka_unit_test(test_stream_chat_usage),
         cmocka_unit_test(test_stream_text),
         cmocka_unit_test(test_stream_error),
