@@ -155,9 +155,9 @@ $(BUILD)/models:
 NGINX ?= /usr/sbin/nginx
 
 $(BUILD)/sbin/nginx: t/san/nginx.sh $(BUILD)/sbin/preload.so
-	@sed 's|HERE|$(CURDIR)/t/san|; s|NGINX|$(NGINX)|; s|ASAN:|'$$( \
-	    $(CC) -print-file-name=libasan.so)':|; s|PRELOAD"|$(abspath \
-	    $(BUILD)/sbin/preload.so)"|' $< > $@
+	@sed 's|HERE|$(CURDIR)/t/san|; s|^    NGINX|    $(NGINX)|; s|:ASAN"|:'$$( \
+	    $(CC) -print-file-name=libasan.so)'"|; s|"PRELOAD|"$(abspath \
+	    $(BUILD)/sbin/preload.so)|' $< > $@
 	@chmod +x $@
 
 $(BUILD)/sbin/preload.so: t/san/preload.c

@@ -685,7 +685,7 @@ http {
 }
 END
 
-    system('nginx', '-p', $dir, '-c', "$dir/nginx.conf") == 0
+    system($ENV{TEST_NGINX_BINARY} || 'nginx', '-p', $dir, '-c', "$dir/nginx.conf") == 0
         or BAIL_OUT('nginx does not start: ' . slurp("$dir/logs/error.log"));
     $nginx = 1;
 

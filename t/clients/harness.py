@@ -150,7 +150,7 @@ class Server:
 
         bad = [line for line in self.log().splitlines()
                if any(l in line for l in ("[alert]", "[emerg]", "[crit]",
-                                          "[error]", "Sanitizer",
+                                          "[error]", "AddressSan",
                                           "runtime error:"))
                and not any(a in line for a in allowed)]
         same(bad, [], "nothing bad in the error log")

@@ -252,7 +252,7 @@ def answer(body, n_prompt, api):
     stop_ids = body.get("stop_token_ids") or []
     stops = body.get("stop") or []
     stops = [stops] if isinstance(stops, str) else stops
-    text = ""
+    text, later = "", 0                # where the text behind "least" begins
 
     for k in range(1, limit + 1):
         byte = LONG[k - 1]
@@ -261,8 +261,10 @@ def answer(body, n_prompt, api):
                 return text, k, "stop"
             continue
         text += byte
-        hits = [s for s in stops if text.endswith(s)]
-        if hits and k > least:
+        if k <= least:
+            later = len(text)
+        hits = [s for s in stops if text[later:].endswith(s)]
+        if hits:
             return text[:-max(map(len, hits))], k, "stop"
 
     return text, limit, "length"

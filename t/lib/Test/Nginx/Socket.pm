@@ -624,8 +624,10 @@ sub check_whole_log {
             next if defined $block->must_die || $said =~ /\[?$1/;
             ok(0, "$name - $line");
 
-        } elsif ($line =~ /AddressSanitizer|LeakSanitizer|runtime error:/) {
-            ok(0, "$name - $line") or diag $Server->whole_log;
+        } elsif ($line =~ /AddressSanitizer|memory leaks|runtime error:/) {
+            ok(0, "$name - $line")
+                or diag join "\n", grep { !/\[debug\]/ } split /\n/,
+                                         $Server->whole_log;
             last;
         }
     }
