@@ -25,8 +25,10 @@ my $build = $ENV{BUILD} || 'build';
 
 # no nginx with our module in it, or one of their own
 
-my $plain = qr{/(?:conf|docs|fuzz|make|mistralai_test|runner|style|systemd
-                 |tools_bench|tsan)\.(?:t|py)$}x;
+# (life_limits: of memory, of which the sanitizers want more)
+
+my $plain = qr{/(?:conf|docs|fuzz|life_limits|make|mistralai_test|runner|style
+                 |systemd|tokenizer_test|tools_bench|tsan)\.(?:t|py)$}x;
 my $long = $ENV{LONG} ? qr/^$/ : qr{/(?:tools|openai_test)\.};
 
 $ENV{CMOCKA_MESSAGE_OUTPUT} = 'TAP';
