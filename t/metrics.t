@@ -188,7 +188,7 @@ ok(wait_for(sub { (get('/healthz'))[0] == 503 }), 'without an engine');
 $m = scrape('no engine');
 is($m->{v}{'mistral_engine_ready{model="m"}'}, 0, 'it is not ready');
 is(ask('/v1/completions', '{"prompt":"x"}'), 503, 'requests get 503');
-is(shed_count('engine'), 1, 'which are counted');
+ok(wait_for(sub { shed_count('engine') == 1 }), 'which are counted');
 chmod 0755, $S->{program};
 ok(reload_with(), 'reload');
 ok(ready(), 'ready');

@@ -44,6 +44,11 @@ HTTP = """
             mistral_pass  null;
         }
 
+        location /close/ {
+            mistral_pass         null;
+            mistral_slow_client  close;
+        }
+
         location /stops/ {
             mistral_pass  null;
             send_timeout  1s;
@@ -202,7 +207,7 @@ def test_slow_reader(server):
 
     # its text does not fit into what we keep for it
 
-    s = chat(server, "/n" + CHAT, rcvbuf=4096, stream=True,
+    s = chat(server, "/close" + CHAT, rcvbuf=4096, stream=True,
              max_tokens=199000, logprobs=True)
     ok(wait_until(lambda: "client is too slow" in server.log(), 60),
        "one that never reads is dropped")
