@@ -20,6 +20,18 @@ my $Words = '"temperature":0,"model":"m"';
 time_out(150);
 
 
+# the answer as text, which may begin with a token that has none
+
+sub written {
+    my ($path, $text) = @_;
+
+    my $out = qx{'$Build/mistral' generate --model '$path' --chat \\
+                 --prompt '$text' --max-tokens 8 2>&1 >/dev/null};
+
+    is($?, 0, "\"$text\": the program writes its answer") or diag $out;
+}
+
+
 # the same model by the program, from ids or text
 
 sub generate {
@@ -128,10 +140,13 @@ my @same = grep { $said[$_] =~ /^[ -~]+$/ } 0 .. $#said;
 is_deeply([@$tokens[@same]], [@said[@same]], 'the same tokens as the program');
 
 my @lines = ('hello', 'all the llamas');
+
 for my $text (@lines) {
     my $ids = generate($dir, '--prompt', $text, '--max-tokens', 8);
     my $chat = generate($dir, '--prompt', $text, '--chat', '--max-tokens', 8);
     my ($st, $c) = completion($text, 8);
+
+    written($dir, $text);
 
     is($c->{usage}{completion_tokens}, scalar @{ $ids->{ids} },
        "\"$text\": the same length as by the program");

@@ -62,7 +62,10 @@ mistral_report_text(mistral_generate_t *g, uint64_t first)
         return mst_err_set(&g->err, "no memory for the answer");
     }
 
-    if (fwrite(g->text.data, 1, g->text.len, stdout) != g->text.len
+    /* a control token has no text, and the buffer no memory yet */
+
+    if ((g->text.len
+         && fwrite(g->text.data, 1, g->text.len, stdout) != g->text.len)
         || fflush(stdout) == EOF)
     {
         return mst_err_errno(&g->err, errno, "stdout");
