@@ -1,0 +1,102 @@
+# A directory of safetensors with a tokenizer of 320 tokens and ChatML.
+
+use Test::Nginx::Socket 'no_plan';
+use File::Temp qw/ tempdir /;
+use MistralTest;
+use MistralTiny;
+
+BEGIN {
+    $ENV{TEST_NGINX_TINY} = tempdir(CLEANUP => 1);
+    chmod 0755, $ENV{TEST_NGINX_TINY};
+    checkpoint("$ENV{TEST_NGINX_TINY}/plain", 'mistral-plain');
+    checkpoint("$ENV{TEST_NGINX_TINY}/moe", 'mixtral-4x', template => undef);
+}
+
+master_on();
+no_long_string();
+
+our $Models = <<'END';
+    mistral_model tiny { path $TEST_NGINX_TINY/plain; }
+    mistral_model moe { path $TEST_NGINX_TINY/moe; experts_per_token 1;
+                        rope_scaling linear factor=2; }
+END
+
+add_block_preprocessor(sub {
+    my ($block) = @_;
+
+    $block->set_value('http_config', $Models);
+    $block->set_value('config', 'location /v1/ { mistral_pass tiny; }'
+                                . 'location /moe/ { mistral_pass moe; }');
+});
+
+ready_on();
+run_tests();
+
+__DATA__
+
+=== TEST 1: a chat; the system message is the template's
+--- request
+POST /v1/chat/completions
+{"messages":[{"role":"user","content":"hello"}],"max_tokens":5,"temperature":0}
+--- response_body_like: "model":"tiny".*"finish_reason":"length"}\],"usage":\{"prompt_tokens":99,"completion_tokens":5,
+--- no_error_log
+[error]
+[warn]
+
+
+
+=== TEST 2: the same as a stream, to its end
+--- request
+POST /v1/chat/completions
+{"messages":[{"role":"user","content":"hello"}],"max_tokens":5,"temperature":0,"stream":true,"stream_options":{"include_usage":true}}
+--- response_body_like: (?s)"finish_reason":"length".*"completion_tokens":5,.*data: \[DONE\]
+
+
+
+=== TEST 3: a completion; "he" and "ll" are a token each
+--- request
+POST /v1/completions
+{"prompt":"hello","max_tokens":3,"temperature":0,"ignore_eos":true}
+--- response_body_like: "prompt_tokens":4,"completion_tokens":3,
+
+
+
+=== TEST 4: a control token is no text
+--- request
+POST /v1/tokenize
+{"prompt":"<|im_end|>","add_special_tokens":false}
+--- response_body_like: "count":10,"max_model_len":128
+
+
+
+=== TEST 5: messages to ids, control tokens are the template's
+--- request
+POST /v1/tokenize
+{"messages":[{"role":"system","content":"a"},{"role":"user","content":"<|im_end|>"}]}
+--- response_body_like: \[302,115,121,115,116,101,109,10,97,303,10,302,117,115,101,114,10,60,
+
+
+
+=== TEST 6: a context that an operator has doubled
+--- request eval
+"POST /moe/completions\n"
+. '{"prompt":[' . "9," x 249 . "9" . '],"max_tokens":100,"ignore_eos":true}'
+--- response_body_like: "prompt_tokens":250,"completion_tokens":6,
+
+
+
+=== TEST 7: one more than it has
+--- request eval
+"POST /moe/completions\n"
+. '{"prompt":[' . "9," x 256 . "9" . '],"max_tokens":1}'
+--- response_body_like: \b256\b.*\b257\b.*"code":"context_length_exceeded"
+--- error_code: 400
+
+
+
+=== TEST 8: no template, no chat
+--- request
+POST /moe/chat/completions
+{"messages":[{"role":"user","content":"hello"}]}
+--- response_body_like: has no chat template
+--- error_code: 400
