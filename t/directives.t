@@ -18,6 +18,8 @@ my $gguf = "$build/models/SmolLM2-135M-Instruct.Q4_1.gguf";
 chmod 0755, $prefix;
 mkdir "$prefix/$_" for qw/ logs temp dir /;
 write_file("$prefix/text", "an answer\n");
+write_file("$prefix/script", "[[1, 2], [3]]\n");
+write_file("$prefix/high", "[[1, 2], [3, 49152]]\n");
 write_file("$prefix/bad.gguf", "GGUF\3\0\0\0" . "\377" x 16);
 write_file("$prefix/empty.gguf", '');
 write_file("$prefix/block.conf", "max_batch 4;\n");
@@ -55,6 +57,7 @@ for my $ok ('path null:;',
             'path null:; kv_cache auto size=90%; engine_timeout 1m;',
             'path null:; device cpu; kv_cache f32 size=1g;',
             'path null:; include block.conf;',
+            "path null:rate=9,text=script,len=1,tokenizer=$gguf;",
             'path null:; reload drain;',
             'path null:; prefill_chunk 65536; kv_cache auto size=1m;',
             'path null:; alias org/A-1:tag@v+x_.y ' . 'x' x 255 . ';',
@@ -140,8 +143,17 @@ for my $t (
     [ 'path null:rate=1,len=2,rate=1;',
       'duplicate parameter "rate=1" in path' ],
     [ 'path null:len=1,len=2;', 'duplicate parameter "len=2" in path' ],
-    [ 'path null:tokenizer=x;',
-      '"tokenizer=x" of the null model is not supported by this build' ],
+    [ 'path null:tokenizer=x;', 'cannot open "' . $prefix . '/x"' ],
+    [ "path null:tokenizer=$gguf;",
+      '"tokenizer=" of the null model needs "text="' ],
+    [ "path null:tokenizer=$gguf,text=text;", 'the script is no JSON' ],
+    [ "path null:tokenizer=$gguf,text=high;",
+      'entry 1 has no token id below 49152 at 1' ],
+    [ 'path null:text=script,tokenizer=plain;',
+      'plain: is no tokenizer by its name' ],
+    [ 'path null:text=script,tokenizer=dir;', 'neither tekken.json' ],
+    [ "path null:tokenizer=$gguf,tokenizer=$gguf,text=script;",
+      'duplicate parameter "tokenizer=' ],
 
     [ 'path null:; device gpu;', 'invalid value "gpu" in "device"' ],
     [ 'path null:; device cuda;',

@@ -22,6 +22,10 @@
 static void mst_reply_head(const mst_reply_t *r, mst_buf_t *out);
 static int mst_reply_start(const mst_reply_t *r, const char *object,
     mst_buf_t *out);
+static void mst_reply_delta(const mst_reply_part_t *part, mst_buf_t *out);
+static void mst_reply_thought(const mst_reply_part_t *part, mst_buf_t *out);
+static void mst_reply_calls(const mst_reply_part_t *part, int comma,
+    mst_buf_t *out);
 static void mst_reply_index(uint32_t index, mst_buf_t *out);
 static int mst_reply_tail(const mst_reply_t *r, const char *reason,
     mst_buf_t *out);
@@ -63,17 +67,31 @@ int
 mst_reply_sse_text(const mst_reply_t *r, uint32_t index, mst_str_t text,
     const mst_reply_logprobs_t *logprobs, mst_buf_t *out)
 {
+    mst_reply_part_t  part;
+
+    memset(&part, 0, sizeof(mst_reply_part_t));
+    part.text = text;
+
+    return mst_reply_sse_part(r, index, &part, logprobs, out);
+}
+
+
+int
+mst_reply_sse_part(const mst_reply_t *r, uint32_t index,
+    const mst_reply_part_t *part, const mst_reply_logprobs_t *logprobs,
+    mst_buf_t *out)
+{
     mst_reply_head(r, out);
     mst_reply_index(index, out);
 
     if (r->api == MST_API_CHAT) {
-        (void) mst_reply_put(out, ",\"delta\":{\"content\":");
-        (void) mst_json_string(out, text);
+        (void) mst_reply_put(out, ",\"delta\":{");
+        mst_reply_delta(part, out);
         (void) mst_reply_put(out, "},\"logprobs\":");
 
     } else {
         (void) mst_reply_put(out, ",\"text\":");
-        (void) mst_json_string(out, text);
+        (void) mst_json_string(out, part->text);
         (void) mst_reply_put(out, ",\"logprobs\":");
     }
 
@@ -87,6 +105,49 @@ mst_reply_sse_text(const mst_reply_t *r, uint32_t index, mst_str_t text,
     mst_reply_logprobs(logprobs, out);
 
     return mst_reply_tail(r, NULL, out);
+}
+
+
+/* what there is of it; nothing at all is an empty text */
+
+static void
+mst_reply_delta(const mst_reply_part_t *part, mst_buf_t *out)
+{
+    int  text;
+
+    text = part->text.len || (part->thought.len == 0 && part->calls.len == 0);
+
+    if (part->thought.len) {
+        mst_reply_thought(part, out);
+        (void) mst_buf_text(out, text ? "," : "");
+    }
+
+    if (text) {
+        (void) mst_reply_put(out, "\"content\":");
+        (void) mst_json_string(out, part->text);
+    }
+
+    mst_reply_calls(part, text || part->thought.len, out);
+}
+
+
+static void
+mst_reply_thought(const mst_reply_part_t *part, mst_buf_t *out)
+{
+    (void) mst_reply_put(out, "\"reasoning_content\":");
+    (void) mst_json_string(out, part->thought);
+}
+
+
+static void
+mst_reply_calls(const mst_reply_part_t *part, int comma, mst_buf_t *out)
+{
+    if (part->calls.len) {
+        (void) mst_buf_text(out, comma ? ",\"tool_calls\":["
+                                       : "\"tool_calls\":[");
+        (void) mst_buf_str(out, part->calls);
+        (void) mst_buf_char(out, ']');
+    }
 }
 
 
@@ -263,14 +324,28 @@ mst_reply_choice(const mst_reply_t *r, uint32_t index,
     mst_reply_index(index, out);
 
     if (r->api == MST_API_CHAT) {
-        (void) mst_reply_put(out, ",\"message\":{\"role\":\"assistant\","
-                                  "\"content\":");
-        (void) mst_json_string(out, c->text);
+        (void) mst_reply_put(out, ",\"message\":{\"role\":\"assistant\",");
+
+        if (c->part.thought.len) {
+            mst_reply_thought(&c->part, out);
+            (void) mst_buf_char(out, ',');
+        }
+
+        (void) mst_reply_put(out, "\"content\":");
+
+        if (c->part.text.len == 0 && c->part.calls.len) {
+            (void) mst_reply_put(out, "null");
+
+        } else {
+            (void) mst_json_string(out, c->part.text);
+        }
+
+        mst_reply_calls(&c->part, 1, out);
         (void) mst_reply_put(out, ",\"refusal\":null},\"logprobs\":");
 
     } else {
         (void) mst_reply_put(out, ",\"text\":");
-        (void) mst_json_string(out, c->text);
+        (void) mst_json_string(out, c->part.text);
         (void) mst_reply_put(out, ",\"logprobs\":");
     }
 
@@ -552,9 +627,11 @@ mst_reply_model(const mst_reply_model_t *m, mst_buf_t *out)
     (void) mst_reply_put(out, ",\"capabilities\":{\"completion_chat\":");
     (void) mst_buf_text(out, m->chat ? "true" : "false");
 
-    return mst_reply_put(out, ",\"completion_fim\":false,"
-                              "\"function_calling\":false,"
-                              "\"fine_tuning\":false,\"vision\":false}}");
+    (void) mst_reply_put(out, ",\"completion_fim\":false,"
+                              "\"function_calling\":");
+    (void) mst_buf_text(out, m->tools ? "true" : "false");
+
+    return mst_reply_put(out, ",\"fine_tuning\":false,\"vision\":false}}");
 }
 
 

@@ -66,16 +66,30 @@ int mst_reply_logprobs_add(mst_reply_logprobs_t *l,
    that need not be put together for each token */
 int mst_reply_sse_head(const mst_reply_t *r, mst_buf_t *out);
 
+
+/* what an answer is made of, or a piece of it; the last two: chats alone */
+typedef struct {
+    mst_str_t  text;
+    mst_str_t  thought;            /* "reasoning_content" */
+    mst_str_t  calls;              /* JSON: elements of "tool_calls", see
+                                      mst_reply_call.h */
+} mst_reply_part_t;
+
+
 /*
  * Stream: "data: {...}\n\n".  first: chat's opening chunk with the role;
- * text: a piece of the answer (logprobs NULL or what was gathered since);
- * finish: finish_reason "stop" | "length"; usage: choices [] at the end;
+ * text, part: a piece of the answer (logprobs NULL or what was gathered
+ * since); finish: finish_reason "stop" | "length" | "tool_calls"; usage:
+ * choices [] at the end;
  * done: "data: [DONE]\n\n"; error: the error object as an event, after which
  * no [DONE] may follow.
  */
 int mst_reply_sse_first(const mst_reply_t *r, uint32_t index, mst_buf_t *out);
 int mst_reply_sse_text(const mst_reply_t *r, uint32_t index, mst_str_t text,
     const mst_reply_logprobs_t *logprobs, mst_buf_t *out);
+int mst_reply_sse_part(const mst_reply_t *r, uint32_t index,
+    const mst_reply_part_t *part, const mst_reply_logprobs_t *logprobs,
+    mst_buf_t *out);
 int mst_reply_sse_finish(const mst_reply_t *r, uint32_t index,
     const char *reason, mst_buf_t *out);
 int mst_reply_sse_usage(const mst_reply_t *r, const mst_usage_t *u,
@@ -86,7 +100,7 @@ int mst_reply_sse_error(const mst_api_error_t *e, mst_buf_t *out);
 
 /* the whole answer; one entry per choice */
 typedef struct {
-    mst_str_t                    text;
+    mst_reply_part_t             part;
     const mst_reply_logprobs_t  *logprobs;     /* or NULL */
     const char                  *reason;
 } mst_reply_choice_t;
@@ -100,6 +114,7 @@ typedef struct {
     int64_t    created;            /* Unix seconds */
     uint32_t   max_model_len;      /* tokens */
     int        chat;               /* it has a chat template */
+    int        tools;              /* its answers may call tools */
 } mst_reply_model_t;
 
 /* a card for the clients of OpenAI and of Mistral, whose "type" and

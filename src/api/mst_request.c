@@ -272,7 +272,8 @@ static int
 mst_request_chat(const mst_field_t *f, mst_request_owner_t *o)
 {
     if (mst_field_flag(f, "echo", &o->request.echo) == MST_ERROR
-        || mst_request_messages(f, o) == MST_ERROR)
+        || mst_request_messages(f, o) == MST_ERROR
+        || mst_tools_parse(f, &o->text, &o->request.tools) != MST_OK)
     {
         return MST_ERROR;
     }

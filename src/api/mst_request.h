@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "api/mst_api_error.h"
+#include "api/mst_tools.h"
 #include "base/mst_message.h"
 #include "base/mst_params.h"
 #include "base/mst_str.h"
@@ -75,6 +76,8 @@ typedef struct {
     int              continue_last;    /* the last message, an assistant's, is
                                           what the answer goes on with */
     int              closed;           /* no assistant's turn is opened */
+
+    mst_tools_t      tools;            /* chat */
 
     mst_input_t     *inputs;           /* [n_inputs] where there are no
                                           messages */

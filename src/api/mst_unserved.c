@@ -41,8 +41,7 @@ static const mst_unserved_t  mst_unserved_table[] = {
 
     /* OpenAI */
 
-    { "tools", MST_UNSERVED_MESSAGES, mst_unserved_empty },
-    { "tool_choice", MST_UNSERVED_CHAT, mst_unserved_tool_choice },
+    { "tools", MST_UNSERVED_TOKENIZE, mst_unserved_empty },
     { "functions", MST_UNSERVED_CHAT, mst_unserved_empty },
     { "function_call", MST_UNSERVED_CHAT, mst_unserved_tool_choice },
     { "response_format", MST_UNSERVED_ANSWER, mst_unserved_response_format },

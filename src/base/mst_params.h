@@ -47,6 +47,9 @@ typedef struct {
                                       greedily to its end; 0 = no such limit */
     uint32_t  min_tokens;          /* no stop id before so many tokens */
     uint32_t  n_top;               /* top_logprobs, 0 .. MST_MAX_TOP_LOGPROBS */
+    uint32_t  turn;                /* answers of the assistant that the prompt
+                                      holds: for the null model's script */
+    uint32_t  unused;              /* 0 */
 } mst_params_t;
 
 

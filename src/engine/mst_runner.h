@@ -13,6 +13,7 @@
 
 #include "base/mst_err.h"
 #include "base/mst_params.h"
+#include "file/mst_script.h"
 #include "model/mst_forward.h"
 
 
@@ -94,14 +95,19 @@ typedef struct {
                                       at max_tokens */
     const char   *text;            /* [text_len] answer instead of the fox */
     size_t        text_len;        /* given: sent once, then it ends */
+    const mst_script_t  *script;   /* instead of a text: the entry of the
+                                      request's turn, or else the last; NULL:
+                                      none */
+    uint32_t      n_vocab;         /* with a script; 0 = 256 */
     uint32_t      context;         /* >= 2 */
     uint32_t      n_blocks;        /* of MST_NULL_BLOCK_TOKENS; 0 = enough for
                                       64 sequences that fill the context */
 } mst_null_conf_t;
 
 
-/* text is copied.  Token id = byte value, n_vocab 256, no end-of-sequence
-   token: the len-th token carries "end", so that it counts len tokens */
+/* text and script are copied.  Without a script: token id = byte value,
+   n_vocab 256, no end-of-sequence token.  The len-th token, and a script's
+   last, carries "end", so that it counts len tokens */
 int mst_runner_null(mst_runner_t *r, const mst_null_conf_t *conf,
     mst_err_t *err);
 

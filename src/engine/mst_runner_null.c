@@ -23,8 +23,11 @@ typedef struct {
     double     interval;               /* ns between tokens; 0 = at once */
     uint64_t   delay_ns;
     uint32_t   len;                    /* 0 = does not end itself */
+    uint32_t   n_entries;              /* of a script; 0 = none */
+    uint32_t  *ends;                   /* [n_entries] in this allocation */
+    uint32_t  *ids;                    /* of all entries, too */
     uint32_t   text_len;
-    char       text[];                 /* repeated */
+    _Alignas(8) char  text[];          /* repeated */
 } mst_runner_null_t;
 
 
@@ -37,6 +40,30 @@ mst_runner_null_add(uint64_t base, double ns)
 {
     return ns < (double) MST_NULL_FOREVER ? base + (uint64_t) ns
                                           : MST_NULL_FOREVER;
+}
+
+
+/* token k of an answer; returns whether the answer ends with it */
+
+static int
+mst_runner_null_token(const mst_runner_null_t *n, uint32_t turn, uint32_t k,
+    uint32_t *id)
+{
+    uint32_t  first, end;
+
+    if (n->n_entries == 0) {
+        *id = (unsigned char) n->text[k % n->text_len];
+        return n->len && k + 1 >= n->len;
+    }
+
+    turn = turn < n->n_entries ? turn : n->n_entries - 1;
+    first = turn ? n->ends[turn - 1] : 0;
+    end = n->ends[turn] - first;
+    end = n->len && n->len < end ? n->len : end;
+
+    *id = n->ids[first + (k < end ? k : end - 1)];
+
+    return k + 1 >= end;
 }
 
 
@@ -70,8 +97,8 @@ mst_runner_null_sample(const mst_runner_null_t *n, const mst_sample_t *sample,
     sampled->status = MST_OK;
     sampled->ready_ns = mst_runner_null_add(first,
                                             ((double) k + 1) * n->interval);
-    sampled->id = (unsigned char) n->text[k % n->text_len];
-    sampled->end = n->len && k + 1 >= n->len;
+    sampled->end = mst_runner_null_token(n, sample->params->turn, k,
+                                         &sampled->id);
 
     if (sample->params->n_top) {
 
@@ -182,7 +209,7 @@ mst_runner_null_info(mst_model_info_t *info, const mst_null_conf_t *conf)
 
     /* context is below 2^31, so this fits */
 
-    info->n_vocab = MST_NULL_VOCAB;
+    info->n_vocab = conf->n_vocab ? conf->n_vocab : MST_NULL_VOCAB;
     info->context = conf->context;
     info->block_tokens = MST_NULL_BLOCK_TOKENS;
     info->n_blocks = (uint32_t) n;
@@ -191,10 +218,30 @@ mst_runner_null_info(mst_model_info_t *info, const mst_null_conf_t *conf)
 }
 
 
+static size_t
+mst_runner_null_script_size(const mst_script_t *s)
+{
+    return s ? ((size_t) s->n + s->ends[s->n - 1]) * sizeof(uint32_t) : 0;
+}
+
+
+static void
+mst_runner_null_script(mst_runner_null_t *n, const mst_script_t *s,
+    uint32_t *room)
+{
+    n->n_entries = s->n;
+    n->ends = room;
+    n->ids = room + s->n;
+
+    memcpy(n->ends, s->ends, s->n * sizeof(uint32_t));
+    memcpy(n->ids, s->ids, s->ends[s->n - 1] * sizeof(uint32_t));
+}
+
+
 int
 mst_runner_null(mst_runner_t *r, const mst_null_conf_t *conf, mst_err_t *err)
 {
-    size_t              len;
+    size_t              len, room;
     const char         *text;
     mst_runner_null_t  *n;
 
@@ -205,12 +252,22 @@ mst_runner_null(mst_runner_t *r, const mst_null_conf_t *conf, mst_err_t *err)
     text = conf->text ? conf->text : mst_runner_null_fox;
     len = conf->text ? conf->text_len : sizeof(mst_runner_null_fox) - 1;
 
-    n = mst_alloc(sizeof(mst_runner_null_t) + len);
+    /* the text's end, where the numbers begin */
+
+    room = (len + 7) & ~(size_t) 7;
+
+    n = mst_calloc(1, sizeof(mst_runner_null_t) + room
+                   + mst_runner_null_script_size(conf->script));
     if (n == NULL) {
         return mst_err_set(err, "null model: out of memory");
     }
 
     memcpy(n->text, text, len);
+
+    if (conf->script) {
+        mst_runner_null_script(n, conf->script,
+                               (uint32_t *) (n->text + room));
+    }
 
     n->text_len = (uint32_t) len;
     n->interval = conf->rate > 0 ? 1e9 / conf->rate : 0;

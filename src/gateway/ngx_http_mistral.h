@@ -45,6 +45,7 @@
 #include <ngx_http.h>
 
 #include "api/mst_reply.h"
+#include "api/mst_reply_call.h"
 #include "api/mst_request.h"
 #include "base/mst_breaker.h"
 #include "shm/mst_record.h"
@@ -52,6 +53,7 @@
 #include "shm/mst_shm.h"
 #include "text/mst_template.h"
 #include "text/mst_tokenizer.h"
+#include "text/mst_toolmark.h"
 
 
 typedef struct ngx_http_mistral_engine_s  ngx_http_mistral_engine_t;
@@ -81,6 +83,8 @@ typedef struct {
 
     mst_tokenizer_t            *tokenizer;     /* destroyed with the cycle */
     mst_template_t             *template;
+    mst_toolmark_t              marks;         /* of calls and thoughts */
+    ngx_uint_t                  tools;         /* its template shows tools */
     uint32_t                    context;       /* tokens */
 
     ngx_http_mistral_engine_t  *engine;        /* shared by cycles; NULL in

@@ -6,6 +6,7 @@
  */
 
 #include "gateway/ngx_http_mistral_policy.h"
+#include "gateway/ngx_http_mistral_tools.h"
 
 #include "base/mst_time.h"
 
@@ -29,6 +30,8 @@ static void ngx_http_mistral_gather(ngx_http_mistral_choice_t *choice);
 static int ngx_http_mistral_chunk(ngx_http_mistral_choice_t *choice);
 static ngx_uint_t ngx_http_mistral_is_stop(ngx_http_mistral_ctx_t *ctx,
     uint32_t id);
+static size_t ngx_http_mistral_unsent(
+    const ngx_http_mistral_choice_t *choice);
 static size_t ngx_http_mistral_count(const char *text, size_t len);
 
 
@@ -112,7 +115,7 @@ ngx_http_mistral_tokens(ngx_http_mistral_choice_t *choice,
 
     /* a client that is behind gets larger chunks instead of more of them */
 
-    if (choice->text.len == 0
+    if (ngx_http_mistral_unsent(choice) == 0
         || (ctx->busy && ctx->out.len > NGX_HTTP_MISTRAL_BEHIND))
     {
         return MST_OK;
@@ -202,14 +205,20 @@ ngx_http_mistral_token(ngx_http_mistral_choice_t *choice,
         return MST_ERROR;
     }
 
-    if (!ngx_http_mistral_is_stop(ctx, token->id)
-        && mst_detok_push(&choice->detok, token->id, &choice->piece) != MST_OK)
-    {
-        return MST_ERROR;
+    if (ngx_http_mistral_is_stop(ctx, token->id)) {
+        return MST_OK;
     }
 
-    if (choice->piece.len == 0) {
-        return MST_OK;
+    if (choice->parser) {
+        rc = ngx_http_mistral_tools_token(choice, token->id);
+
+    } else {
+        rc = mst_detok_push(&choice->detok, token->id, &choice->piece);
+
+        if (rc == MST_OK) {
+            rc = ngx_http_mistral_say(choice, choice->piece.data,
+                                       choice->piece.len);
+        }
     }
 
     if (ctx->body->logprobs) {
@@ -217,22 +226,37 @@ ngx_http_mistral_token(ngx_http_mistral_choice_t *choice,
                                                  choice->piece.len);
     }
 
+    if (choice->stopped) {
+        choice->kept = choice->tokens;
+        ngx_http_mistral_link_cancel(&choice->call);
+    }
+
+    return rc;
+}
+
+
+int
+ngx_http_mistral_say(ngx_http_mistral_choice_t *choice, const char *p,
+    size_t n)
+{
+    int  rc;
+
+    if (n == 0 || choice->stopped) {
+        return MST_OK;
+    }
+
     /* no stop string before min_tokens, as no stop id */
 
     if (choice->stop == NULL
-        || choice->tokens <= ctx->body->params.min_tokens)
+        || choice->tokens <= choice->ctx->body->params.min_tokens)
     {
-        return mst_buf_append(&choice->text, choice->piece.data,
-                              choice->piece.len);
+        return mst_buf_append(&choice->text, p, n);
     }
 
-    rc = mst_stop_push(choice->stop, choice->piece.data, choice->piece.len,
-                       &choice->text);
+    rc = mst_stop_push(choice->stop, p, n, &choice->text);
 
     if (rc == MST_DONE) {
         choice->stopped = 1;
-        choice->kept = choice->tokens;
-        ngx_http_mistral_link_cancel(&choice->call);
         rc = MST_OK;
     }
 
@@ -287,6 +311,10 @@ ngx_http_mistral_end_choice(ngx_http_mistral_choice_t *choice,
         return MST_ERROR;
     }
 
+    if (choice->calls.n && ngx_strcmp(reason, "stop") == 0) {
+        reason = "tool_calls";
+    }
+
     choice->done = 1;
     choice->reason = reason;
     ctx->n_done++;
@@ -295,7 +323,7 @@ ngx_http_mistral_end_choice(ngx_http_mistral_choice_t *choice,
         return MST_OK;
     }
 
-    if ((choice->text.len || choice->logprobs.n)
+    if ((ngx_http_mistral_unsent(choice) || choice->logprobs.n)
         && ngx_http_mistral_chunk(choice) != MST_OK)
     {
         return MST_ERROR;
@@ -326,21 +354,17 @@ ngx_http_mistral_end_text(ngx_http_mistral_choice_t *choice,
         return MST_ERROR;
     }
 
-    if (choice->stop == NULL) {
-        return mst_buf_append(&choice->text, choice->piece.data,
-                              choice->piece.len);
+    rc = choice->parser ? ngx_http_mistral_tools_finish(choice)
+                        : ngx_http_mistral_say(choice, choice->piece.data,
+                                                choice->piece.len);
+
+    if (rc != MST_OK || choice->stop == NULL) {
+        return rc;
     }
 
-    rc = mst_stop_push(choice->stop, choice->piece.data, choice->piece.len,
-                       &choice->text);
-
-    if (rc == MST_DONE) {
+    if (choice->stopped) {
         *reason = "stop";
         return MST_OK;
-    }
-
-    if (rc != MST_OK) {
-        return MST_ERROR;
     }
 
     return mst_stop_finish(choice->stop, &choice->text);
@@ -424,6 +448,7 @@ static int
 ngx_http_mistral_chunk(ngx_http_mistral_choice_t *choice)
 {
     uint32_t                 i;
+    mst_reply_part_t         part;
     ngx_http_mistral_ctx_t  *ctx;
 
     ctx = choice->ctx;
@@ -432,16 +457,20 @@ ngx_http_mistral_chunk(ngx_http_mistral_choice_t *choice)
         return MST_OK;
     }
 
+    part.text = mst_str(choice->text.data, choice->text.len);
+    part.thought = mst_str(choice->thought.data, choice->thought.len);
+    part.calls = mst_reply_call_take(&choice->calls);
+
     for (i = 0; i < ctx->n_copies; i++) {
-        (void) mst_reply_sse_text(&ctx->reply, choice->index + i,
-                                  mst_str(choice->text.data,
-                                          choice->text.len),
+        (void) mst_reply_sse_part(&ctx->reply, choice->index + i, &part,
                                   ctx->body->logprobs ? &choice->logprobs
                                                       : NULL,
                                   &ctx->out);
     }
 
     mst_buf_reset(&choice->text);
+    mst_buf_reset(&choice->thought);
+    mst_reply_call_reset(&choice->calls);
     mst_reply_logprobs_reset(&choice->logprobs);
 
     ngx_http_mistral_gather(choice);
@@ -458,7 +487,8 @@ ngx_http_mistral_chunks(ngx_http_mistral_ctx_t *ctx)
     uint32_t  i;
 
     for (i = 0; i < ctx->n_choices; i++) {
-        if (ctx->choices[i].text.len && !ctx->choices[i].done
+        if (ngx_http_mistral_unsent(&ctx->choices[i])
+            && !ctx->choices[i].done
             && ngx_http_mistral_chunk(&ctx->choices[i]) != MST_OK)
         {
             return MST_ERROR;
@@ -483,11 +513,21 @@ ngx_http_mistral_pending(ngx_http_mistral_ctx_t *ctx)
     for (i = 0; i < ctx->n_choices; i++) {
         choice = &ctx->choices[i];
 
-        n += choice->text.len + choice->logprobs.a.len + choice->logprobs.b.len
-             + choice->logprobs.c.len + choice->logprobs.d.len;
+        n += ngx_http_mistral_unsent(choice) + choice->logprobs.a.len
+             + choice->logprobs.b.len + choice->logprobs.c.len
+             + choice->logprobs.d.len;
     }
 
     return n;
+}
+
+
+/* of its answer, of whatever kind */
+
+static size_t
+ngx_http_mistral_unsent(const ngx_http_mistral_choice_t *choice)
+{
+    return choice->text.len + choice->thought.len + choice->calls.json.len;
 }
 
 

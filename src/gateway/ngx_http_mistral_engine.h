@@ -86,6 +86,13 @@ char *ngx_http_mistral_tune_rope(ngx_conf_t *cf, mst_tune_t *tune);
 ngx_int_t ngx_http_mistral_load_model(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m);
 
+/* load_script.c: the null model's vocabulary, and then what it says;
+   load_script: NGX_OK or NGX_ERROR with a sentence in err */
+ngx_int_t ngx_http_mistral_load_script_vocab(ngx_conf_t *cf,
+    ngx_http_mistral_model_t *m, ngx_str_t *path);
+ngx_int_t ngx_http_mistral_load_script(ngx_http_mistral_model_t *m,
+    mst_err_t *err);
+
 /* spawn.c: both log one sentence at "level" when they fail */
 ngx_int_t ngx_http_mistral_probe(ngx_cycle_t *cycle, ngx_str_t *program);
 ngx_int_t ngx_http_mistral_spawn(ngx_cycle_t *cycle,

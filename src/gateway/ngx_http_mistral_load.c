@@ -105,6 +105,8 @@ ngx_http_mistral_model_close_files(ngx_http_mistral_model_t *m)
 ngx_int_t
 ngx_http_mistral_model_load(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
 {
+    ngx_int_t  rc;
+
     if (ngx_strncmp(m->setup->path, "null:", 5) == 0) {
 
         if (m->setup->tune.rope || m->setup->tune.experts) {
@@ -115,20 +117,28 @@ ngx_http_mistral_model_load(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
             return NGX_ERROR;
         }
 
-        return ngx_http_mistral_load_null(cf, m);
+        rc = ngx_http_mistral_load_null(cf, m);
+
+    } else {
+        rc = ngx_http_mistral_load_model(cf, m);
     }
 
-    return ngx_http_mistral_load_model(cf, m);
+    if (rc == NGX_OK && m->tokenizer) {
+        mst_toolmark_find(&m->marks, m->tokenizer, m->marks.tags);
+    }
+
+    return rc;
 }
 
 
-/* null:rate=N,delay=MS,len=L,text=FILE, all of them optional */
+/* null:rate=N,delay=MS,len=L,text=FILE,tokenizer=PATH, all optional */
 
 static ngx_int_t
 ngx_http_mistral_load_null(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
 {
     u_char     *p, *end, *last, *start;
     mst_err_t   err;
+    ngx_int_t   rc;
     ngx_str_t   param;
 
     m->setup->null = 1;
@@ -172,10 +182,17 @@ ngx_http_mistral_load_null(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
 
     err.text[0] = '\0';
 
-    m->tokenizer = mst_tokenizer_create_bytes(&err);
-    m->template = mst_template_create_plain(&err);
+    if (m->tokenizer) {
+        rc = ngx_http_mistral_load_script(m, &err);
 
-    if (m->tokenizer == NULL || m->template == NULL) {
+    } else {
+        m->tokenizer = mst_tokenizer_create_bytes(&err);
+        m->template = mst_template_create_plain(&err);
+
+        rc = m->tokenizer && m->template ? NGX_OK : NGX_ERROR;
+    }
+
+    if (rc != NGX_OK) {
         return ngx_http_mistral_load_failed(cf, m, &err);
     }
 
@@ -252,10 +269,10 @@ ngx_http_mistral_load_null_param(ngx_conf_t *cf, ngx_http_mistral_model_t *m,
     } else if (param->len > 10
                && ngx_strncmp(param->data, "tokenizer=", 10) == 0)
     {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "parameter \"%V\" of the null model is not "
-                           "supported by this build", param);
-        return NGX_ERROR;
+        s.data = param->data + 10;
+        s.len = param->len - 10;
+
+        return ngx_http_mistral_load_script_vocab(cf, m, &s);
     }
 
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,

@@ -111,7 +111,10 @@ ngx_http_mistral_answer(ngx_http_mistral_ctx_t *ctx)
     for (i = 0; i < n; i++) {
         choice = &ctx->choices[i / ctx->n_copies];
 
-        list[i].text = mst_str(choice->text.data, choice->text.len);
+        list[i].part.text = mst_str(choice->text.data, choice->text.len);
+        list[i].part.thought = mst_str(choice->thought.data,
+                                       choice->thought.len);
+        list[i].part.calls = mst_reply_call_take(&choice->calls);
         list[i].logprobs = ctx->body->logprobs ? &choice->logprobs : NULL;
         list[i].reason = choice->reason;
     }
@@ -252,6 +255,8 @@ ngx_http_mistral_unheard(ngx_http_mistral_ctx_t *ctx)
 
     for (i = 0; i < ctx->n_choices; i++) {
         mst_buf_reset(&ctx->choices[i].text);
+        mst_buf_reset(&ctx->choices[i].thought);
+        mst_reply_call_reset(&ctx->choices[i].calls);
         mst_reply_logprobs_reset(&ctx->choices[i].logprobs);
     }
 

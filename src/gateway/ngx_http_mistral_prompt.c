@@ -9,6 +9,7 @@
  */
 
 #include "gateway/ngx_http_mistral_policy.h"
+#include "gateway/ngx_http_mistral_tools.h"
 
 #include "base/mst_time.h"
 
@@ -233,6 +234,10 @@ ngx_http_mistral_build_chat(ngx_http_mistral_ctx_t *ctx,
     end = body->continue_last ? MST_TEMPLATE_CONTINUE
           : body->closed ? MST_TEMPLATE_CLOSED : MST_TEMPLATE_ANSWER;
 
+    if (ngx_http_mistral_tools_check(ctx) != NGX_OK) {
+        return NGX_DECLINED;
+    }
+
     err.text[0] = '\0';
 
     if (ctx->model->template == NULL) {
@@ -245,7 +250,7 @@ ngx_http_mistral_build_chat(ngx_http_mistral_ctx_t *ctx,
                                       &err)
                == MST_OK)
     {
-        return NGX_OK;
+        return ngx_http_mistral_tools_force(ctx, source);
     }
 
     if (err.text[0] == '\0') {

@@ -23,6 +23,7 @@
 #include "text/mst_detok.h"
 #include "text/mst_prompt.h"
 #include "text/mst_stop.h"
+#include "text/mst_toolcall.h"
 
 
 typedef struct ngx_http_mistral_ctx_s     ngx_http_mistral_ctx_t;
@@ -36,6 +37,8 @@ typedef struct {
     mst_encode_t                *encode;
     const uint32_t              *ids;          /* [n_ids] until SUBMIT */
     size_t                       n_ids;
+    size_t                       forced;       /* span of the prompt that the
+                                                  answer begins with, 0: none */
     uint32_t                     cached;       /* of its first ADMIT */
     unsigned                     admitted:1;
 } ngx_http_mistral_source_t;
@@ -59,6 +62,9 @@ struct ngx_http_mistral_choice_s {
     mst_buf_t                    piece;        /* text of one token */
     mst_buf_t                    text;         /* a stream's: not yet in a
                                                   chunk; else the whole */
+    mst_toolcall_t              *parser;       /* NULL: all of it is text */
+    mst_buf_t                    thought;      /* as text */
+    mst_reply_calls_t            calls;        /* as text */
     mst_reply_logprobs_t         logprobs;     /* as text */
     size_t                       offset;       /* code points so far */
 
@@ -69,7 +75,8 @@ struct ngx_http_mistral_choice_s {
                                                   stop string's end, or to
                                                   where it was cut */
     unsigned                     started:1;    /* had its first record */
-    unsigned                     stopped:1;    /* a stop string matched */
+    unsigned                     stopped:1;    /* a stop string matched, or
+                                                  one call was enough */
     unsigned                     cut:1;        /* a policy ended it */
     unsigned                     done:1;
 };
@@ -101,6 +108,9 @@ struct ngx_http_mistral_ctx_s {
     size_t                       n_ids;        /* of all prompts */
     uint32_t                     stop_ids[MST_MAX_STOP_IDS];
     uint32_t                     n_stop_ids;
+    const mst_bias_t            *bias;         /* [n_bias] */
+    uint32_t                     n_bias;
+    mst_toolmark_t               marks;        /* that are looked for */
 
     ngx_http_mistral_choice_t   *choices;      /* [n_choices] */
     uint32_t                     n_choices;
@@ -243,6 +253,10 @@ int ngx_http_mistral_tokens(ngx_http_mistral_choice_t *choice,
     const mst_rec_tokens_t *rec);
 int ngx_http_mistral_end_choice(ngx_http_mistral_choice_t *choice,
     const char *reason);
+
+/* a piece of its text, which a stop string may end: choice->stopped */
+int ngx_http_mistral_say(ngx_http_mistral_choice_t *choice, const char *p,
+    size_t n);
 
 /* submit.c */
 void ngx_http_mistral_submit(ngx_http_mistral_ctx_t *ctx);

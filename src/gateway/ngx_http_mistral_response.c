@@ -6,6 +6,7 @@
  */
 
 #include "gateway/ngx_http_mistral_request.h"
+#include "gateway/ngx_http_mistral_tools.h"
 
 #include "base/mst_time.h"
 
@@ -119,7 +120,7 @@ ngx_http_mistral_choice_init(ngx_http_mistral_ctx_t *ctx,
         }
     }
 
-    return NGX_OK;
+    return ngx_http_mistral_tools_init(choice);
 }
 
 
@@ -133,6 +134,7 @@ ngx_http_mistral_choices_fini(ngx_http_mistral_ctx_t *ctx)
         choice = &ctx->choices[i];
 
         mst_stop_destroy(choice->stop);
+        ngx_http_mistral_tools_fini(choice);
         mst_buf_fini(&choice->piece);
         mst_buf_fini(&choice->text);
         mst_reply_logprobs_fini(&choice->logprobs);

@@ -6,6 +6,7 @@
 
 #include "gateway/ngx_http_mistral_policy.h"
 #include "gateway/ngx_http_mistral_pressure.h"
+#include "gateway/ngx_http_mistral_tools.h"
 
 #include "base/mst_time.h"
 
@@ -23,6 +24,7 @@ static ngx_int_t ngx_http_mistral_place(ngx_http_mistral_ctx_t *ctx);
 static ngx_uint_t ngx_http_mistral_too_many(ngx_http_mistral_ctx_t *ctx,
     ngx_uint_t waiting);
 static ngx_int_t ngx_http_mistral_send(ngx_http_mistral_ctx_t *ctx);
+static uint32_t ngx_http_mistral_turn(const mst_request_t *body);
 static ngx_int_t ngx_http_mistral_send_one(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_choice_t *choice);
 static void ngx_http_mistral_hand_later(ngx_http_mistral_ctx_t *ctx);
@@ -54,6 +56,10 @@ ngx_http_mistral_submit(ngx_http_mistral_ctx_t *ctx)
 
     if (rc == NGX_OK) {
         rc = ngx_http_mistral_stop_ids(ctx);
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_mistral_tools_bias(ctx);
     }
 
     if (rc == NGX_OK) {
@@ -275,6 +281,24 @@ ngx_http_mistral_send(ngx_http_mistral_ctx_t *ctx)
 }
 
 
+/* answers that the chat has already; one that goes on is not among them */
+
+static uint32_t
+ngx_http_mistral_turn(const mst_request_t *body)
+{
+    size_t    i;
+    uint32_t  n;
+
+    n = 0;
+
+    for (i = 0; i < body->n_messages; i++) {
+        n += body->messages[i].role == MST_ROLE_ASSISTANT;
+    }
+
+    return n - (body->continue_last != 0);
+}
+
+
 static ngx_int_t
 ngx_http_mistral_send_one(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_choice_t *choice)
@@ -300,16 +324,17 @@ ngx_http_mistral_send_one(ngx_http_mistral_ctx_t *ctx,
     s.params = ctx->body->params;
     s.params.seed = ctx->body->has_seed ? ctx->body->params.seed : ctx->seed;
     s.params.seed += choice->index;
+    s.params.turn = ngx_http_mistral_turn(ctx->body);
     s.deadline_ns = ctx->deadline_ns;
     s.no_wait = mlcf->queue == 0;
     s.n_prompt = (uint32_t) source->n_ids;
     s.n_stop = ctx->n_stop_ids;
-    s.n_bias = (uint32_t) ctx->body->n_bias;
+    s.n_bias = ctx->n_bias;
 
     ngx_http_mistral_policy_submit(ctx, choice, &s);
 
     return ngx_http_mistral_link_submit(&choice->call, &s, source->ids,
-                                        ctx->stop_ids, ctx->body->bias);
+                                        ctx->stop_ids, ctx->bias);
 }
 
 

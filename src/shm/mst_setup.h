@@ -58,6 +58,9 @@ typedef struct {
     /* null model: a path "null:..." was parsed into these */
     uint32_t          null;                /* 1 = null model */
     uint32_t          null_len;            /* tokens */
+    uint32_t          null_vocab;          /* ids, and the file is a script
+                                              of them; 0 = bytes */
+    uint32_t          unused;              /* 0 */
     double            null_rate;           /* tokens per second */
     uint64_t          null_delay_ns;
 } mst_setup_t;

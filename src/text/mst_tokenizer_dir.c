@@ -294,19 +294,19 @@ mst_tokenizer_dir_spm(mst_tokenizer_dir_t *d, int dir, const char *name,
 
 static int
 mst_tokenizer_dir_tekken(mst_tokenizer_dir_t *d, int dir, const char *name,
-    mst_err_t *err)
+    const char *file, mst_err_t *err)
 {
     int     rc;
     char   *text, path[MST_DIR_NAME];
     size_t  len;
 
-    rc = mst_tokenizer_dir_read(dir, name, "tekken.json", &text, &len, err);
+    rc = mst_tokenizer_dir_read(dir, name, file, &text, &len, err);
 
     if (rc != MST_OK) {
         return rc;
     }
 
-    (void) snprintf(path, sizeof(path), "%s/tekken.json", name);
+    (void) snprintf(path, sizeof(path), "%s/%s", name, file);
     d->tokenizer = mst_tokenizer_create_tekken(text, len, path, &d->version,
                                                err);
     d->file = "tekken.json";
@@ -349,7 +349,7 @@ mst_tokenizer_dir_pick(mst_tokenizer_dir_t *d, int dir, const char *name,
     char      file[256];
     uint32_t  version;
 
-    rc = mst_tokenizer_dir_tekken(d, dir, name, err);
+    rc = mst_tokenizer_dir_tekken(d, dir, name, "tekken.json", err);
 
     if (rc != MST_DECLINED) {
         return rc;
@@ -393,6 +393,47 @@ mst_tokenizer_dir_open(mst_tokenizer_dir_t *d, int dir, const char *name,
 
     if (rc == MST_OK) {
         rc = mst_tokenizer_dir_pick(d, dir, name, arch, err);
+    }
+
+    if (rc != MST_OK) {
+        mst_tokenizer_dir_close(d);
+    }
+
+    return rc;
+}
+
+
+int
+mst_tokenizer_dir_open_file(mst_tokenizer_dir_t *d, int dir,
+    const char *name, const char *file, const char *arch, mst_err_t *err)
+{
+    int          rc;
+    const char  *end;
+
+    memset(d, 0, sizeof(mst_tokenizer_dir_t));
+
+    end = strrchr(file, '.');
+    rc = MST_ERROR;
+
+    if (strstr(file, "tekken") && end && strcmp(end, ".json") == 0) {
+        rc = mst_tokenizer_dir_tekken(d, dir, name, file, err);
+
+    } else if (strstr(file, ".model")) {
+        rc = mst_tokenizer_dir_spm(d, dir, name, file, err);
+        d->version = mst_tokenizer_dir_version(file);
+
+        if (rc == MST_OK && d->version == 0) {
+            d->version = mst_tokenizer_dir_guess(d->tokenizer, arch);
+        }
+
+    } else {
+        (void) mst_err_set(err, "%s/%s: is no tokenizer by its name: it must "
+                           "have \"tekken\" and \".json\", or \".model\", in "
+                           "it", name, file);
+    }
+
+    if (rc == MST_DECLINED) {
+        rc = mst_err_set(err, "%s/%s: is not there", name, file);
     }
 
     if (rc != MST_OK) {

@@ -39,6 +39,13 @@ typedef struct {
 int mst_tokenizer_dir_open(mst_tokenizer_dir_t *d, int dir, const char *name,
     const char *arch, mst_err_t *err);
 
+/*
+ * One file of a directory, known by its name: "tekken.json" with anything
+ * around the first word, "....model" and "....model.vN".
+ */
+int mst_tokenizer_dir_open_file(mst_tokenizer_dir_t *d, int dir,
+    const char *name, const char *file, const char *arch, mst_err_t *err);
+
 /* the tokenizer, too, if it still is there; may be called twice */
 void mst_tokenizer_dir_close(mst_tokenizer_dir_t *d);
 

@@ -119,9 +119,11 @@ mistral_load_null(const mistral_engine_t *e, mistral_engine_load_t *l,
     int              rc;
     char            *text;
     uint64_t         n, need;
+    mst_script_t     script;
     mst_null_conf_t  conf;
 
     memset(&conf, 0, sizeof(conf));
+    memset(&script, 0, sizeof(script));
 
     text = NULL;
 
@@ -132,6 +134,20 @@ mistral_load_null(const mistral_engine_t *e, mistral_engine_load_t *l,
     }
 
     conf.text = text;
+
+    if (e->setup.null_vocab) {
+        conf.n_vocab = e->setup.null_vocab;
+        conf.script = &script;
+        conf.text = NULL;
+
+        if (mst_script_parse(&script, text, conf.text_len, conf.n_vocab, err)
+            != MST_OK)
+        {
+            mst_free(text);
+            return MST_ERROR;
+        }
+    }
+
     conf.rate = e->setup.null_rate;
     conf.delay_ns = e->setup.null_delay_ns;
     conf.len = e->setup.null_len;
@@ -152,6 +168,7 @@ mistral_load_null(const mistral_engine_t *e, mistral_engine_load_t *l,
     rc = mst_runner_null(&l->runner, &conf, err);
 
     mst_free(text);
+    mst_script_fini(&script);
 
     (void) snprintf(l->backend, sizeof(l->backend), "null");
 

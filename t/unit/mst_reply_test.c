@@ -178,9 +178,9 @@ test_whole(void **state)
     (void) state;
 
     memset(c, 0, sizeof(c));
-    c[0].text = str("Paris.");
+    c[0].part.text = str("Paris.");
     c[0].reason = "stop";
-    c[1].text = str("");
+    c[1].part.text = str("");
     c[1].reason = "length";
 
     out_is(mst_reply_json(&chat, c, 2, &usage, &out),
@@ -270,6 +270,7 @@ test_logprobs(void **state)
 
     (void) state;
 
+    memset(&c, 0, sizeof(c));
     mst_reply_logprobs_init(&l, MST_API_CHAT);
 
     out_is(mst_reply_sse_text(&chat, 0, str("x"), &l, &out),
@@ -285,7 +286,7 @@ test_logprobs(void **state)
     assert_int_equal(l.n, 0);
     fill(&l);
 
-    c.text = str("A\xc3\xa9");
+    c.part.text = str("A\xc3\xa9");
     c.logprobs = &l;
     c.reason = "length";
     out_is(mst_reply_json(&usage_chat, &c, 1, &usage, &out),
@@ -340,21 +341,25 @@ test_others(void **state)
     m[0].created = 5;
     m[0].max_model_len = 8192;
     m[0].chat = 1;
+    m[0].tools = 0;
     m[1].id = str("alias");
     m[1].created = 6;
     m[1].max_model_len = 1;
     m[1].chat = 0;
+    m[1].tools = 1;
 
-#define CARD(n, chat)                                                         \
+#define CARD(n, chat, tools)                                                  \
     "\"type\":\"base\",\"max_context_length\":" n ",\"capabilities\":"      \
     "{\"completion_chat\":" chat ",\"completion_fim\":false,"               \
-    "\"function_calling\":false,\"fine_tuning\":false,\"vision\":false}}"
+    "\"function_calling\":" tools ",\"fine_tuning\":false,"                  \
+    "\"vision\":false}}"
 
 #define M0  "{\"id\":\"org/\\\"m\\\"\",\"object\":\"model\",\"created\":5,"   \
             "\"owned_by\":\"nginx\",\"max_model_len\":8192,"  \
-            CARD("8192", "true")
+            CARD("8192", "true", "false")
 #define M1  "{\"id\":\"alias\",\"object\":\"model\",\"created\":6,"           \
-            "\"owned_by\":\"nginx\",\"max_model_len\":1," CARD("1", "false")
+            "\"owned_by\":\"nginx\",\"max_model_len\":1,"                   \
+            CARD("1", "false", "true")
 
     out_is(mst_reply_model(m, &out), M0);
     out_is(mst_reply_models(m, 2, &out),
@@ -430,6 +435,64 @@ test_head(void **state)
 }
 
 
+/* thoughts, text and calls of a chat, alone and together */
+
+static void
+test_parts(void **state)
+{
+    mst_reply_part_t    part;
+    mst_reply_choice_t  c;
+
+    (void) state;
+
+    memset(&part, 0, sizeof(part));
+
+    part.thought = str("hm\n");
+    out_is(mst_reply_sse_part(&chat, 0, &part, NULL, &out),
+           CHAT "{\"index\":0,\"delta\":{\"reasoning_content\":\"hm\\n\"},"
+           "\"logprobs\":null,\"finish_reason\":null}]}\n\n");
+
+    part.calls = str("{1},{2}");
+    out_is(mst_reply_sse_part(&chat, 0, &part, NULL, &out),
+           CHAT "{\"index\":0,\"delta\":{\"reasoning_content\":\"hm\\n\","
+           "\"tool_calls\":[{1},{2}]},"
+           "\"logprobs\":null,\"finish_reason\":null}]}\n\n");
+
+    part.text = str("x");
+    out_is(mst_reply_sse_part(&chat, 0, &part, NULL, &out),
+           CHAT "{\"index\":0,\"delta\":{\"reasoning_content\":\"hm\\n\","
+           "\"content\":\"x\",\"tool_calls\":[{1},{2}]},"
+           "\"logprobs\":null,\"finish_reason\":null}]}\n\n");
+
+    memset(&c, 0, sizeof(c));
+    c.part = part;
+    c.reason = "tool_calls";
+    out_is(mst_reply_json(&chat, &c, 1, &usage, &out),
+           "{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion\","
+           "\"created\":1700000000,\"model\":\"a\\\"b\",\"choices\":["
+           "{\"index\":0,\"message\":{\"role\":\"assistant\","
+           "\"reasoning_content\":\"hm\\n\",\"content\":\"x\","
+           "\"tool_calls\":[{1},{2}],\"refusal\":null},\"logprobs\":null,"
+           "\"finish_reason\":\"tool_calls\"}]," USAGE
+           ",\"system_fingerprint\":null}");
+
+    part.text = str("");
+    part.thought = str("");
+    out_is(mst_reply_sse_part(&chat, 0, &part, NULL, &out),
+           CHAT "{\"index\":0,\"delta\":{\"tool_calls\":[{1},{2}]},"
+           "\"logprobs\":null,\"finish_reason\":null}]}\n\n");
+
+    c.part = part;
+    out_is(mst_reply_json(&chat, &c, 1, &usage, &out),
+           "{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion\","
+           "\"created\":1700000000,\"model\":\"a\\\"b\",\"choices\":["
+           "{\"index\":0,\"message\":{\"role\":\"assistant\","
+           "\"content\":null,\"tool_calls\":[{1},{2}],\"refusal\":null},"
+           "\"logprobs\":null,\"finish_reason\":\"tool_calls\"}]," USAGE
+           ",\"system_fingerprint\":null}");
+}
+
+
 /* one writer per number, for the tests below that try them all */
 
 #define WRITERS  13
@@ -453,9 +516,10 @@ write_one(int i, mst_str_t s, mst_buf_t *b)
     m.created = 1;
     m.max_model_len = 2;
     m.chat = 1;
+    m.tools = 1;
 
     memset(&c, 0, sizeof(c));
-    c.text = s;
+    c.part.text = s;
     c.reason = "stop";
 
     mst_reply_logprobs_init(&l, r.api);
@@ -622,6 +686,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_stream_chat),
         cmocka_unit_test(test_head),
+        cmocka_unit_test(test_parts),
         cmocka_unit_test(test_stream_chat_usage),
         cmocka_unit_test(test_stream_text),
         cmocka_unit_test(test_stream_error),

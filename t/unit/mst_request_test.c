@@ -142,7 +142,6 @@ static const mst_case_t  cases[] = {
     { C, "{" M ",\"store\":true,\"service_tier\":\"auto\","
       "\"parallel_tool_calls\":true,\"safety_identifier\":\"x\","
       "\"prompt_cache_key\":\"k\",\"nonsense\":[{}]}", NULL, NULL, NULL },
-    { C, "{" M ",\"tools\":[{}]}", UNSERV, "tools", "tools is a list" },
     { C, "{" M ",\"temperature\":3}", RANGE, "temperature", "is 3" },
     { T, "{" P ",\"echo\":true}", NULL, NULL, NULL },
     { T, "{" P ",\"echo\":1}", TYPE, "echo", "echo is 1" },

@@ -97,6 +97,68 @@ test_text(void **state)
 }
 
 
+/* the entry of the turn, or the last one; never more than the limit */
+
+static void
+test_script(void **state)
+{
+    host_t           h;
+    uint32_t         i, k, first;
+    mst_err_t        err;
+    mst_runner_t     r;
+    mst_submit_t     s;
+    mst_script_t     script;
+    mst_null_conf_t  conf;
+
+    static const char      text[] = "[[1000, 7], [99999], [1, 2, 3, 4]]";
+    static const uint32_t  ends[] = { 2, 3, 7, 7 };
+    static const uint32_t  ids[] = { 1000, 7, 99999, 1, 2, 3, 4 };
+
+    (void) state;
+
+    assert_int_equal(mst_script_parse(&script, text, sizeof(text) - 1,
+                                      100000, &err), MST_OK);
+
+    memset(&conf, 0, sizeof(conf));
+    conf.context = 100;
+    conf.n_vocab = 100000;
+    conf.script = &script;
+
+    assert_int_equal(mst_runner_null(&r, &conf, &err), MST_OK);
+    assert_int_equal(r.info.n_vocab, 100000);
+    mst_script_fini(&script);          /* it has a copy */
+
+    host_open(&h, &r, 8, 64, 8);
+
+    for (i = 0; i < 4; i++) {
+        host_submit_init(&s, i + 1, ids, 5, 90);
+        s.params.turn = i;
+        mst_engine_submit(h.e, &s, h.now);
+    }
+
+    host_submit_init(&s, 5, ids, 5, 3);
+    s.params.turn = 2;
+    mst_engine_submit(h.e, &s, h.now);
+    host_run(&h, 0);
+
+    for (i = 0; i < 4; i++) {
+        first = i < 3 && i ? ends[i - 1] : i ? ends[1] : 0;
+
+        assert_int_equal(h.answers[i + 1].n, ends[i] - first);
+        assert_int_equal(h.answers[i + 1].finish, MST_FINISH_STOP);
+
+        for (k = 0; k < h.answers[i + 1].n; k++) {
+            assert_int_equal(h.answers[i + 1].ids[k], ids[first + k]);
+        }
+    }
+
+    assert_int_equal(h.answers[5].n, 3);
+    assert_int_equal(h.answers[5].finish, MST_FINISH_LENGTH);
+
+    host_close(&h);
+}
+
+
 /* the first after the delay, the k-th at the first's time + k / rate */
 
 static void
@@ -319,6 +381,7 @@ main(void)
         cmocka_unit_test(test_fox),
         cmocka_unit_test(test_len),
         cmocka_unit_test(test_text),
+        cmocka_unit_test(test_script),
         cmocka_unit_test(test_rate),
         cmocka_unit_test(test_rate_many),
         cmocka_unit_test(test_conf),

@@ -147,11 +147,65 @@ test_choice(void **state)
 }
 
 
+static int
+open_file(mst_tokenizer_dir_t *d, const char *file, mst_err_t *err)
+{
+    int  fd, rc;
+
+    err->text[0] = '\0';
+    fd = open(TOKENIZERS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(fd != -1);
+    rc = mst_tokenizer_dir_open_file(d, fd, "D", file, "mistral", err);
+    (void) close(fd);
+
+    return rc;
+}
+
+
+static void
+test_file(void **state)
+{
+    size_t               i;
+    mst_err_t            err;
+    mst_tokenizer_dir_t  d;
+
+    static const struct {
+        const char  *file;
+        uint32_t     version;
+    } good[] = {
+        { "mistral_instruct_tokenizer_240216.model.v2", 2 },
+        { "mistral_instruct_tokenizer_241114.model.v7m1", 7 },
+        { "tokenizer.model.v1", 1 },
+        { "tekken_240718.json", 3 }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+
+        if (open_file(&d, good[i].file, &err) != MST_OK) {
+            fail_msg("%s: %s", good[i].file, err.text);
+        }
+
+        assert_int_equal(d.version, good[i].version);
+        assert_non_null(d.tokenizer);
+        mst_tokenizer_dir_close(&d);
+    }
+
+    assert_int_equal(open_file(&d, "tokenizer.bin", &err), MST_ERROR);
+    assert_non_null(strstr(err.text, "is no tokenizer by its name"));
+    assert_int_equal(open_file(&d, "no_tekken.json", &err), MST_ERROR);
+    assert_string_equal(err.text, "D/no_tekken.json: is not there");
+    assert_null(d.tokenizer);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_choice)
+        cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_file)
     };
 
     return cmocka_run_group_tests_name("mst_tokenizer_dir", tests, NULL,
