@@ -328,6 +328,38 @@ is(tuned('rope_scaling yarn factor=4;', $want->{prompt_ids}), 128,
    'a context that grew');
 ok(same($tool->{logprobs}), 'the numbers of the file that says the same');
 
+# dynamic: prompts of two lengths, whose beginning the cache must not share
+
+my @long = @{ $want->{prompt_ids} };
+my %dynamic = (rope_theta => 10000, rope_type => 'dynamic', factor => 4);
+
+checkpoint($dir, 'rope-yarn', config => sub {
+    $_[0]{rope_parameters} = \%dynamic;
+    $_[0]{max_position_embeddings} = 32;
+});
+
+my @dynamic;
+
+for my $k (100, 90, 32) {
+    write_file("$S->{prefix}/long", encode_json([ @long[0 .. $k - 1] ]));
+    push @dynamic, nine($dir, 'long')->{logprobs};
+}
+
+checkpoint($dir, 'rope-yarn', config => sub {
+    $_[0]{rope_parameters} = \%rope;
+    $_[0]{max_position_embeddings} = 32;
+});
+is(tuned('rope_scaling dynamic factor=4;', \@long), 128,
+   'a context that grew, dynamic');
+ok(same(shift @dynamic), 'as the file that says the same');
+
+for my $k (90, 32) {
+    $S->{logprobs} = (completion([ @long[0 .. $k - 1] ], 9,
+                                 ',"ignore_eos":true,"logprobs":0'))[1]
+                     ->{choices}[0]{logprobs}{token_logprobs};
+    ok(same(shift @dynamic), "a prompt of $k tokens");
+}
+
 my ($one, $two);
 
 checkpoint($dir, 'mixtral-4x');

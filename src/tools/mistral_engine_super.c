@@ -235,6 +235,7 @@ mistral_super_drain(mistral_super_t *s)
         return MST_DONE;
     }
 
+    mst_stat_set(&s->shm->stat.loaded, 0);
     atomic_store(&s->shm->state, MST_STATE_LOADING);
 
     return MST_OK;
