@@ -322,6 +322,29 @@ mst_toolcall_between(mst_toolcall_t *t, const char *p, size_t n, int *rc)
 }
 
 
+/*
+ * How many of n bytes a word may look at: it is bad if it does not end among
+ * them.  All that is taken before a mistake is taken in every way to cut the
+ * text, since what was not is looked at again, as text.
+ */
+
+static size_t
+mst_toolcall_room(mst_toolcall_t *t, size_t n, const char *why)
+{
+    size_t  room;
+
+    room = MST_TOOLCALL_WORD - t->word.len;
+
+    if (n <= room) {
+        return n;
+    }
+
+    t->bad = why;
+
+    return room;
+}
+
+
 /* ends at its mark, or, where a model left that out, at the arguments */
 
 static size_t
@@ -342,16 +365,14 @@ mst_toolcall_name(mst_toolcall_t *t, const char *p, size_t n, int *rc)
         return t->list;
     }
 
-    for (i = 0; i < n && p[i] != '{'; i++) { /* void */ }
+    n = mst_toolcall_room(t, n, "its name is too long");
 
-    if (t->word.len + i > MST_TOOLCALL_WORD) {
-        t->bad = "its name is too long";
-        return 0;
-    }
+    for (i = 0; i < n && p[i] != '{'; i++) { /* void */ }
 
     *rc = mst_buf_append(&t->word, p, i);
 
     if (*rc == MST_OK && i < n) {
+        t->bad = NULL;
         *rc = mst_toolcall_take_name(t);
         t->state = MST_CALL_BEGIN;
     }
@@ -365,16 +386,14 @@ mst_toolcall_call_id(mst_toolcall_t *t, const char *p, size_t n, int *rc)
 {
     size_t  i;
 
-    for (i = 0; i < n && p[i] != '{'; i++) { /* void */ }
+    n = mst_toolcall_room(t, n, "its id is too long");
 
-    if (t->word.len + i > MST_TOOLCALL_WORD) {
-        t->bad = "its id is too long";
-        return 0;
-    }
+    for (i = 0; i < n && p[i] != '{'; i++) { /* void */ }
 
     *rc = mst_buf_append(&t->word, p, i);
 
     if (i < n) {
+        t->bad = NULL;
         t->state = MST_CALL_BEGIN;
     }
 
@@ -485,20 +504,23 @@ mst_toolcall_word(mst_toolcall_t *t, const char *p, size_t n, int *rc)
 {
     size_t  i;
 
+    n = mst_toolcall_room(t, n, "a key or its name is too long");
+
     for (i = 0; i < n; i++) {
         if (p[i] == '"' || p[i] == '\\' || (unsigned char) p[i] < 0x20) {
             break;
         }
     }
 
-    if (t->word.len + i > MST_TOOLCALL_WORD || (i < n && p[i] != '"')) {
-        t->bad = "a key or its name is no plain word";
-        return 0;
-    }
-
     *rc = mst_buf_append(&t->word, p, i);
 
     if (i == n || *rc != MST_OK) {
+        return i;
+    }
+
+    t->bad = p[i] == '"' ? NULL : "a key or its name is no plain word";
+
+    if (t->bad) {
         return i;
     }
 
