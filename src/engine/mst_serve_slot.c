@@ -136,7 +136,10 @@ mst_serve_slot_reclaim(mst_serve_t *s, uint32_t i, const char *why,
 
     mst_slot_free(s->conf.map, i);
 
-    mst_stat_set(&st->slots_reclaimed, mst_stat_get(&st->slots_reclaimed) + 1);
+    if (why) {
+        mst_stat_set(&st->slots_reclaimed,
+                     mst_stat_get(&st->slots_reclaimed) + 1);
+    }
 }
 
 

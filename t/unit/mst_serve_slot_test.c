@@ -272,6 +272,7 @@ broken(uint16_t type, uint32_t tail)
     settle(&w, 50);
     world_held(&w, 0, 0);
     assert_int_equal(mst_slot_state(a.slot), MST_SLOT_FREE);
+    assert_int_equal(w.map.shm->stat.slots_reclaimed, 0);
 
     worker_claim(&w, &a, (uint32_t) getpid());
     worker_send(&a, worker_submit(&w, &a, 1, 10, 3));
