@@ -165,12 +165,12 @@ X-Mistral-Shed-Reason: queue_full
 
 === TEST 8: no way back, no circle
 --- config
-location /v1/ { mistral_pass tight; mistral_fallback tight; mistral_fallback small; }
-location /b/ { mistral_pass small; mistral_fallback tight on=context|queue_full; mistral_fallback small on=context|queue_full; }
+location /v1/ { mistral_pass $mistral_model; mistral_fallback tight; mistral_fallback small; }
+location /b/ { mistral_pass $arg_m; mistral_fallback tight on=context|queue_full; mistral_fallback small on=context|queue_full; }
 --- init
 MistralTest::hold('/hold/completions', $main::Hold);
 --- request eval
-["POST /v1/completions\n" . '{"prompt":"' . 'x' x 50 . '"}', "POST /b/completions\n" . '{"prompt":"' . 'x' x 50 . '"}']
+["POST /v1/completions\n" . '{"model":"tight","prompt":"' . 'x' x 50 . '"}', "POST /b/completions?m=small\n" . '{"prompt":"' . 'x' x 50 . '"}']
 --- error_code eval
 [503, 503]
 --- response_body_like eval
@@ -349,3 +349,12 @@ location /v1/ { mistral_pass tight; mistral_fallback off; mistral_fallback big; 
 --- must_die
 --- error_log
 "mistral_fallback" directive cannot be "off" beside other lines
+
+
+
+=== TEST 21: the location's own model
+--- config
+location /v1/ { mistral_pass tight; mistral_fallback tight; }
+--- must_die
+--- error_log
+the fallback "tight" is the location's own model in

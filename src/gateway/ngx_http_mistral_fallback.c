@@ -12,8 +12,8 @@
  */
 
 #include "gateway/ngx_http_mistral_policy.h"
+#include "gateway/ngx_http_mistral_canary.h"
 #include "gateway/ngx_http_mistral_metrics.h"
-#include "gateway/ngx_http_mistral_route.h"
 
 
 /* by their names of X-Mistral-Shed-Reason, and one that is no shedding */
@@ -72,6 +72,7 @@ static char *ngx_http_mistral_fallback_init_main_conf(ngx_conf_t *cf,
 static void *ngx_http_mistral_fallback_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_mistral_fallback_merge_loc_conf(ngx_conf_t *cf,
     void *parent, void *child);
+static ngx_uint_t ngx_http_mistral_fallback_canary(ngx_conf_t *cf);
 static char *ngx_http_mistral_fallback(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 static ngx_int_t ngx_http_mistral_fallback_line(ngx_conf_t *cf,
@@ -224,15 +225,28 @@ ngx_http_mistral_fallback_merge_loc_conf(ngx_conf_t *cf, void *parent,
 
     ngx_uint_t                     i, k;
     ngx_http_mistral_fallback_t  **f;
+    ngx_http_mistral_loc_conf_t   *mlcf;
 
     if (conf->lines == NULL) {
         conf->lines = prev->lines;
         return NGX_CONF_OK;
     }
 
+    mlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_mistral_module);
     f = conf->lines->elts;
 
     for (i = 0; i < conf->lines->nelts; i++) {
+
+        if (f[i]->model == mlcf->model
+            && !ngx_http_mistral_fallback_canary(cf))
+        {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                          "the fallback \"%V\" is the location's own model "
+                          "in %s:%ui", &f[i]->name, f[i]->file_name,
+                          f[i]->line);
+            return NGX_CONF_ERROR;
+        }
+
         for (k = 0; k < i; k++) {
 
             if (f[k]->model != f[i]->model) {
@@ -248,6 +262,20 @@ ngx_http_mistral_fallback_merge_loc_conf(ngx_conf_t *cf, void *parent,
     }
 
     return NGX_CONF_OK;
+}
+
+
+/* that module stands before ours: it is merged */
+
+static ngx_uint_t
+ngx_http_mistral_fallback_canary(ngx_conf_t *cf)
+{
+    ngx_http_mistral_canary_loc_conf_t  *clcf;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf,
+                                             ngx_http_mistral_canary_module);
+
+    return clcf->lines && clcf->lines->nelts;
 }
 
 
