@@ -14,6 +14,7 @@ add_block_preprocessor(sub {
     $block->set_value('http_config', ($block->http_config // '') . <<'EOC');
 mistral_model one { path null:; context 4096; alias uno gpt-4o; }
 mistral_model two { path null:; context 512; alias gpt-4o-mini; }
+log_format who '$status $mistral_model $mistral_effective_model;';
 EOC
 });
 
@@ -207,3 +208,23 @@ location /v1/ { mistral_pass one; mistral_allow_models one; mistral_allow_models
 --- must_die
 --- error_log
 "mistral_allow_models" directive is duplicate
+
+
+
+=== TEST 15: what does not exist for a client computes nothing in the log
+--- config
+location /v1/ { mistral_pass $mistral_model; mistral_allow_models one; access_log logs/access.log who; }
+location = /metrics { mistral_status prometheus; access_log logs/access.log who; }
+--- request eval
+[@{ main::ask('/v1/completions', qw/ one two none /) }, 'GET /metrics']
+--- error_code eval
+[200, 404, 404, 200]
+--- response_body_like eval
+['"text":"T"', ('does not exist') x 2,
+ 'mistral_requests_total\{model="",code="404"\} 2\n']
+--- response_body_unlike eval
+[('"text":"Z"') x 3, 'mistral_requests_total\{model="two"']
+--- access_log eval
+qr/^(?:200 one one|404 two -|404 none -|200 - -);$/m
+--- no_access_log
+404 two two;

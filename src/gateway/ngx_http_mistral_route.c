@@ -316,7 +316,9 @@ ngx_http_mistral_route_resolved(ngx_http_mistral_ctx_t *ctx)
         return NGX_OK;
     }
 
-    /* the same words as for a name that is nobody's */
+    /* the same words, and the same counters, as for a name that is nobody's */
+
+    ctx->model = NULL;
 
     (void) mst_api_error_set(&ctx->error, NGX_HTTP_NOT_FOUND,
                              "model_not_found", "model",
