@@ -17,7 +17,7 @@ my $build = abs_path($ENV{BUILD} || 'build');
 my $nginx = $ENV{TEST_NGINX_BINARY} || '/usr/sbin/nginx';
 my $prefix = tempdir(CLEANUP => 1);
 
-make_path("$prefix/logs", "$prefix/temp");
+make_path("$prefix/log", "$prefix/temp");     # Debian's has no logs/
 symlink $build, "$prefix/modules";
 symlink "$build/models", "$prefix/models";
 checkpoint("$prefix/mixtral", 'mixtral-4x');
@@ -32,6 +32,8 @@ for my $sample (sort glob 'conf.d/*.conf') {
     $conf =~ s{\@MODEL\@}{models/SmolLM2-135M-Instruct.Q4_1.gguf}g;
     $conf =~ s{\@CHECKPOINT\@}{$prefix/mixtral}g;
     $conf =~ s{unix:/run/}{unix:$prefix/}g;
+    $conf =~ s{/var/log/nginx/}{$prefix/log/}g;
+    $conf =~ s{ logs/}{ $prefix/log/}g if $sample =~ /demo/;    # demo.sh's
     $conf = "pid $prefix/test.pid;\n$conf" if $conf !~ /^\s*pid\s/m;
 
     open my $fh, '>', "$prefix/nginx.conf" or die $!;
@@ -39,7 +41,7 @@ for my $sample (sort glob 'conf.d/*.conf') {
     close $fh;
 
     my $out = `$nginx -p $prefix/ -c $prefix/nginx.conf \\
-               -e $prefix/logs/error.log -t 2>&1`;
+               -e $prefix/log/error.log -t 2>&1`;
 
     ok($? == 0, "$sample passes nginx -t") or diag $out;
 
