@@ -29,7 +29,7 @@ take(mst_reply_calls_t *c, const char *want)
 
     s = mst_reply_call_take(c);
 
-    if (!mst_str_eq(s, want)) {
+    if (s.len != strlen(want) || (s.len && !mst_str_eq(s, want))) {
         fail_msg("%.*s, expected %s", (int) s.len, s.data, want);
     }
 

@@ -297,7 +297,12 @@ test_tags(void **state)
         { "<tool_call>{\"name\": \"f\"}</to", "C:f|A:{}" },
         { "<tool_call>{\"name\": \"f\"}</to\6{\"name\": \"g\"}",
           "C:f|A:{}|C:g|A:{}" },
-        { "<tool\6{\"name\": \"g\"}", "T:<tool|C:g|A:{}" }
+        { "<tool\6{\"name\": \"g\"}", "T:<tool|C:g|A:{}" },
+
+        /* what a malformed key took is text and nothing else */
+
+        { "<tool_call>{\"na<tool_call>\n", "X:!|T:<tool_call>{\"na"
+          "<tool_call>\n" }
     };
     size_t  i;
 

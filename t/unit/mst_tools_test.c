@@ -87,7 +87,9 @@ test_good(void **state)
 
         assert_int_equal(tools.n, cases[i].n);
         assert_int_equal(tools.choice, cases[i].choice);
-        assert_true(mst_str_eq(tools.name, cases[i].name));
+        assert_int_equal(tools.name.len, strlen(cases[i].name));
+        assert_true(tools.name.len == 0
+                    || mst_str_eq(tools.name, cases[i].name));
         assert_int_equal(tools.single, cases[i].single);
 
         mst_buf_fini(&buf);
