@@ -16,6 +16,9 @@
  * failure the file is an older one or, on some file systems, broken: then it
  * is set aside, and the quotas begin anew.
  *
+ * A change is read though nothing is to be written: whom a quota refuses
+ * spends nothing, and waits for it.
+ *
  * Master: init; workers: all else.
  */
 
@@ -72,6 +75,10 @@ static ngx_int_t ngx_http_mistral_quota_slice(
     ngx_http_mistral_limit_zone_t *zone, ngx_http_mistral_save_t *save);
 static ngx_int_t ngx_http_mistral_quota_lock(
     ngx_http_mistral_limit_zone_t *zone, ngx_uint_t wait);
+static void ngx_http_mistral_quota_look_again(
+    ngx_http_mistral_limit_zone_t *zone);
+static ngx_uint_t ngx_http_mistral_quota_differs(
+    ngx_http_mistral_limit_zone_t *zone, struct stat *st);
 static void ngx_http_mistral_quota_changed(
     ngx_http_mistral_limit_zone_t *zone);
 static ngx_int_t ngx_http_mistral_quota_write(
@@ -83,6 +90,8 @@ static ngx_int_t ngx_http_mistral_quota_put(const char *path, mst_buf_t *out,
     ngx_uint_t sync);
 static void ngx_http_mistral_quota_remember(
     ngx_http_mistral_limit_zone_t *zone);
+static void ngx_http_mistral_quota_known(
+    ngx_http_mistral_limit_table_t *table, const struct stat *st);
 
 
 ngx_int_t
@@ -332,6 +341,7 @@ ngx_http_mistral_quota_start(ngx_http_mistral_limit_zone_t *zone)
 static void
 ngx_http_mistral_quota_tick(ngx_event_t *ev)
 {
+    struct stat                     st;
     ngx_http_mistral_limit_zone_t  *zone;
 
     zone = ev->data;
@@ -341,6 +351,9 @@ ngx_http_mistral_quota_tick(ngx_event_t *ev)
 
     } else if (ngx_http_mistral_quota_due(zone)) {
         ngx_http_mistral_quota_save(zone, 0);
+
+    } else if (ngx_http_mistral_quota_differs(zone, &st)) {
+        ngx_http_mistral_quota_look_again(zone);
     }
 
     ngx_add_timer(ev, zone->save ? 1 : NGX_HTTP_MISTRAL_QUOTA_TICK);
@@ -563,22 +576,50 @@ ngx_http_mistral_quota_lock(ngx_http_mistral_limit_zone_t *zone,
 }
 
 
+/* never written for what was read: two nginx would write in turns for ever */
+
 static void
-ngx_http_mistral_quota_changed(ngx_http_mistral_limit_zone_t *zone)
+ngx_http_mistral_quota_look_again(ngx_http_mistral_limit_zone_t *zone)
 {
-    mst_buf_t                        in;
-    mst_err_t                        err;
-    ngx_int_t                        rc;
-    struct stat                      st;
+    int  fd;
+
+    fd = ngx_http_mistral_quota_lock(zone, 0);
+
+    if (fd != -1) {
+        ngx_http_mistral_quota_changed(zone);
+        (void) close(fd);
+    }
+}
+
+
+/* another worker may just write what is compared: under the directory's lock
+   it is sure */
+
+static ngx_uint_t
+ngx_http_mistral_quota_differs(ngx_http_mistral_limit_zone_t *zone,
+    struct stat *st)
+{
     ngx_http_mistral_limit_table_t  *table;
 
     table = zone->table;
 
-    if (stat((char *) zone->state.data, &st) == -1
-        || (st.st_ino == table->file_ino && st.st_size == table->file_size
-            && st.st_mtim.tv_sec == table->file_mtime.tv_sec
-            && st.st_mtim.tv_nsec == table->file_mtime.tv_nsec))
-    {
+    return stat((char *) zone->state.data, st) == 0
+           && (st->st_ino != table->file_ino
+               || st->st_size != table->file_size
+               || st->st_mtim.tv_sec != table->file_mtime.tv_sec
+               || st->st_mtim.tv_nsec != table->file_mtime.tv_nsec);
+}
+
+
+static void
+ngx_http_mistral_quota_changed(ngx_http_mistral_limit_zone_t *zone)
+{
+    mst_buf_t    in;
+    mst_err_t    err;
+    ngx_int_t    rc;
+    struct stat  st;
+
+    if (!ngx_http_mistral_quota_differs(zone, &st)) {
         return;
     }
 
@@ -605,6 +646,7 @@ ngx_http_mistral_quota_changed(ngx_http_mistral_limit_zone_t *zone)
     }
 
     mst_buf_fini(&in);
+    ngx_http_mistral_quota_known(zone->table, &st);
 }
 
 
@@ -723,16 +765,21 @@ ngx_http_mistral_quota_put(const char *path, mst_buf_t *out, ngx_uint_t sync)
 static void
 ngx_http_mistral_quota_remember(ngx_http_mistral_limit_zone_t *zone)
 {
-    struct stat                      st;
-    ngx_http_mistral_limit_table_t  *table;
-
-    table = zone->table;
+    struct stat  st;
 
     if (stat((char *) zone->state.data, &st) == -1) {
         ngx_memzero(&st, sizeof(struct stat));
     }
 
-    table->file_ino = st.st_ino;
-    table->file_size = st.st_size;
-    table->file_mtime = st.st_mtim;
+    ngx_http_mistral_quota_known(zone->table, &st);
+}
+
+
+static void
+ngx_http_mistral_quota_known(ngx_http_mistral_limit_table_t *table,
+    const struct stat *st)
+{
+    table->file_ino = st->st_ino;
+    table->file_size = st->st_size;
+    table->file_mtime = st->st_mtim;
 }
