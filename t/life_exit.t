@@ -14,7 +14,10 @@ use Time::HiRes qw/ sleep time /;
 my $S = server();
 time_out(120);
 
-conf(main => 'worker_shutdown_timeout 1s;');
+conf(main => 'worker_shutdown_timeout 1s;',
+     http => "log_format cut '\$status \$mistral_finish_reason "
+             . "queue=\$mistral_queue_time decode=\$mistral_decode_time;';",
+     server => 'access_log logs/cut.log cut;');
 run_nginx();
 ok(ready(), 'ready');
 
@@ -43,6 +46,12 @@ like($reply, qr/"code":"shutting_down"/, 'in the body, too');
 my @told = log_since() =~ /(request "\S+" is cut [^\n]*)/g;
 is(scalar(@told), 2, 'the log tells of both');
 like($told[0], qr/see "worker_shutdown_timeout"/, 'and what to change');
+
+my $cut = qr/^(?:200|503) .* queue=\d+\.\d{3} decode=-;$/m;
+
+ok(wait_for(sub { 2 == (() = slurp("$S->{prefix}/logs/cut.log") =~ /$cut/g) }),
+   'both waited for so long before they ran')
+    or diag(slurp("$S->{prefix}/logs/cut.log"));
 ok(wait_for(sub { status('running') == 0 && status('queue_places') == 0 }),
    'the engine computes for nobody');
 is(engine(), $engine, 'it is the same');

@@ -68,7 +68,9 @@ struct ngx_http_mistral_choice_s {
     mst_reply_logprobs_t         logprobs;     /* as text */
     size_t                       offset;       /* code points so far */
 
-    mst_usage_t                  usage;        /* at DONE */
+    mst_usage_t                  usage;        /* at DONE; from ADMIT on:
+                                                  queue_ns, as seen here */
+    uint64_t                     submit_ns;
     const char                  *reason;       /* finish_reason */
 
     uint32_t                     kept;         /* of the tokens, up to the

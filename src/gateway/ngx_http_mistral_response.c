@@ -169,6 +169,8 @@ ngx_http_mistral_record(ngx_http_mistral_call_t *call, const mst_record_t *rec)
             ctx->sent_ms = ngx_current_msec;
         }
 
+        choice->usage.queue_ns = mst_time_ns() - choice->submit_ns;
+
         if (!choice->source->admitted) {
             choice->source->cached = ((const mst_rec_admit_t *) rec)->cached;
             choice->source->admitted = 1;

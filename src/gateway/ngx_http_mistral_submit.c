@@ -333,6 +333,8 @@ ngx_http_mistral_send_one(ngx_http_mistral_ctx_t *ctx,
 
     ngx_http_mistral_policy_submit(ctx, choice, &s);
 
+    choice->submit_ns = mst_time_ns();
+
     return ngx_http_mistral_link_submit(&choice->call, &s, source->ids,
                                         ctx->stop_ids, ctx->bias);
 }

@@ -489,13 +489,20 @@ ngx_http_mistral_time(ngx_http_mistral_ctx_t *ctx, uintptr_t data,
         return ctx->first_ns != 0;
     }
 
-    /* the others are the engine's, and come with its last record */
-
-    if (ctx->n_choices == 0 || ctx->n_done < ctx->n_choices) {
+    if (ctx->n_choices == 0) {
         return 0;
     }
 
     ngx_http_mistral_usage(ctx, &usage);
+
+    /* the others are the engine's, and come with its last record; where that
+       will never come, it is known how long those waited that began */
+
+    if (ctx->n_done < ctx->n_choices) {
+        *ns = usage.queue_ns;
+        return data == NGX_HTTP_MISTRAL_VAR_QUEUE && ctx->error.status
+               && usage.queue_ns;
+    }
 
     switch (data) {
 
