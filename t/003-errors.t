@@ -280,7 +280,7 @@ client intended to send too large body
 --- error_code eval
 [400, 400, 400]
 --- response_body_like eval
-['"param":"prompt', '"param":"tokens', '"param":"prompt']
+['"param":"prompt\[2\]"', '"param":"tokens\[0\]"', '"param":"prompt\[0\]"']
 
 
 

@@ -121,7 +121,7 @@ mst_jwt_header(mst_jwt_t *t)
     t->alg = mst_jwa_find(mst_str(json_string_value(alg),
                                   json_string_length(alg)));
 
-    return t->alg ? MST_JWT_OK : MST_JWT_NO_KEY;
+    return t->alg ? MST_JWT_OK : MST_JWT_ALG;
 }
 
 
@@ -167,16 +167,20 @@ mst_jwt_signature(const mst_jwt_t *t, const mst_jwks_t *set)
     }
 
     signature = mst_str((const char *) data, len);
-    rc = MST_JWT_NO_KEY;
+    rc = MST_JWT_ALG;
 
     for (i = 0; i < set->n; i++) {
         key = &set->key[i];
 
-        if (key->alg != t->alg
-            || (key->kid.data && t->kid.data
-                && (key->kid.len != t->kid.len
-                    || memcmp(key->kid.data, t->kid.data, t->kid.len) != 0)))
+        if (key->alg != t->alg) {
+            continue;
+        }
+
+        if (key->kid.data && t->kid.data
+            && (key->kid.len != t->kid.len
+                || memcmp(key->kid.data, t->kid.data, t->kid.len) != 0))
         {
+            rc = rc == MST_JWT_ALG ? MST_JWT_NO_KEY : rc;
             continue;
         }
 
@@ -305,6 +309,7 @@ mst_jwt_text(mst_jwt_rc_t rc)
     static const char *const  text[] = {
         "is good",
         "is malformed",
+        "is signed by an algorithm that no key of ours has",
         "names no key of ours",
         "has a wrong signature",
         "has claims that are malformed",

@@ -25,6 +25,7 @@
 typedef enum {
     MST_JWT_OK = 0,
     MST_JWT_MALFORMED,
+    MST_JWT_ALG,
     MST_JWT_NO_KEY,
     MST_JWT_SIGNATURE,
     MST_JWT_CLAIMS,

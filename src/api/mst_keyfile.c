@@ -135,7 +135,8 @@ mst_keyfile_line(mst_keyfile_t *f, mst_str_t line, mst_err_t *err)
         }
 
         if (line.data[i] <= ' ' || line.data[i] > '~') {
-            return mst_err_set(err, "byte %zu is no printable ASCII", i + 1);
+            return mst_err_set(err, "byte %zu is a space or no printable "
+                               "ASCII", i + 1);
         }
 
         field[n].len++;

@@ -606,7 +606,7 @@ int
 mst_request_check_ids(const mst_request_t *r, uint32_t n_vocab,
     mst_api_error_t *e)
 {
-    char    name[32];
+    char    name[48];
     size_t  i;
 
     for (i = 0; i < r->n_inputs; i++) {
@@ -641,9 +641,10 @@ mst_request_check_ids(const mst_request_t *r, uint32_t n_vocab,
     for (i = 0; i < r->n_stop_ids; i++) {
 
         if (r->stop_ids[i] >= n_vocab) {
-            return mst_api_error_set(e, 400, MST_FIELD_VALUE,
-                                     "stop_token_ids", "stop_token_ids[%zu] "
-                                     "is %u, must be a token id below %u", i,
+            (void) snprintf(name, sizeof(name), "stop_token_ids[%zu]", i);
+
+            return mst_api_error_set(e, 400, MST_FIELD_VALUE, name, "%s is "
+                                     "%u, must be a token id below %u", name,
                                      r->stop_ids[i], n_vocab);
         }
     }
@@ -656,15 +657,17 @@ static int
 mst_request_check_input(const mst_input_t *input, const char *name,
     uint32_t n_vocab, mst_api_error_t *e)
 {
+    char    path[64];
     size_t  i;
 
     for (i = 0; i < input->n_ids; i++) {
 
         if (input->ids[i] >= n_vocab) {
-            return mst_api_error_set(e, 400, MST_FIELD_VALUE, name,
-                                     "%s[%zu] is %u, must be a token id "
-                                     "below %u", name, i, input->ids[i],
-                                     n_vocab);
+            (void) snprintf(path, sizeof(path), "%.30s[%zu]", name, i);
+
+            return mst_api_error_set(e, 400, MST_FIELD_VALUE, path, "%s is "
+                                     "%u, must be a token id below %u", path,
+                                     input->ids[i], n_vocab);
         }
     }
 

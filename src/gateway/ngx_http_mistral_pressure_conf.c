@@ -425,7 +425,8 @@ ngx_http_mistral_pressure_set_status(ngx_conf_t *cf, ngx_command_t *cmd,
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid status \"%V\" in \"mistral_shed_status\" "
-                           "directive, it must be from 400 to 599",
+                           "directive, it must be from 400 to 599, but not "
+                           "444, which sends no answer, nor 499",
                            &value[1]);
         return NGX_CONF_ERROR;
     }

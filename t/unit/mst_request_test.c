@@ -632,7 +632,7 @@ test_ids(void **state)
     assert_int_equal(mst_request_check_ids(r, 100, &e), MST_OK);
 
     assert_int_equal(mst_request_check_ids(r, 99, &e), MST_ERROR);
-    assert_string_equal(e.param, "prompt");
+    assert_string_equal(e.param, "prompt[1]");
     assert_string_equal(e.message,
                         "prompt[1] is 99, must be a token id below 99");
     mst_request_destroy(r);
@@ -648,13 +648,13 @@ test_ids(void **state)
 
     r = good(C, "{" M ",\"stop_token_ids\":[2,97]}");
     assert_int_equal(mst_request_check_ids(r, 97, &e), MST_ERROR);
-    assert_string_equal(e.param, "stop_token_ids");
+    assert_string_equal(e.param, "stop_token_ids[1]");
     assert_int_equal(e.status, 400);
     mst_request_destroy(r);
 
     r = good(D, "{\"tokens\":[5]}");
     assert_int_equal(mst_request_check_ids(r, 5, &e), MST_ERROR);
-    assert_string_equal(e.param, "tokens");
+    assert_string_equal(e.param, "tokens[0]");
     mst_request_destroy(r);
 }
 
