@@ -385,7 +385,8 @@ location /v1/ {
 [['bad', "# keys\n" . ::line('a', 'b') . "c:secret\n"]]
 --- must_die
 --- error_log
-bad" line 3: the second field is not {SHA256} and 64 hex digits
+bad" line 3: the second field is not {SHA256} and 64 hex digits in
+nginx.conf:
 
 
 
@@ -398,7 +399,8 @@ location /v1/ {
 }
 --- must_die
 --- error_log
-none" cannot be opened: No such file
+none" cannot be opened: No such file or directory in
+nginx.conf:
 
 
 

@@ -177,7 +177,7 @@ location /all/ {
 --- error_code eval
 [(401) x 8]
 --- response_body_like eval
-[('The token names no key of ours') x 6, ('The token has a wrong signature') x 2]
+[('The token is signed by an algorithm that no key of ours has'), ('The token names no key of ours') x 5, ('The token has a wrong signature') x 2]
 
 
 
@@ -531,7 +531,8 @@ location /v1/ {
 }
 --- must_die
 --- error_log
-rsa.key" holds a private key
+rsa.key" holds a private key, which has no place here: openssl pkey -pubout makes a public one in
+nginx.conf:
 
 
 

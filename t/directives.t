@@ -33,6 +33,7 @@ write_file("$prefix/hangs", "#!/bin/sh\nexec sleep 60\n");
 chmod 0755, "$prefix/$_"
     for qw/ not_elf silent loud killed other hangs /;
 
+my $said;                                      # by the last that failed
 my $null = 'mistral_model n { path null:; }';
 my $all = <<'END';
         path            null:rate=50.5,delay=10,len=7,text=text;
@@ -332,6 +333,8 @@ for my $t (
     [ 'mistral_retry_after 500ms;', 'a time of a second or more' ],
     [ 'mistral_retry_after 1; mistral_retry_after 1;', 'is duplicate' ],
     [ 'mistral_shed_status 200;', 'invalid status "200"' ],
+    [ 'mistral_shed_status 444;', 'from 400 to 599, but not 444, which '
+                                  . 'sends no answer, nor 499 in ' ],
     [ 'mistral_shed_status 499;', 'from 400 to 599' ],
     [ 'mistral_shed_status 503; mistral_shed_status 503;', 'is duplicate' ],
     [ 'mistral_sse_keepalive 0;', 'invalid value "0" in "mistral_sse_keepalive"' ],
@@ -480,6 +483,7 @@ for my $t (
                . 'module has shared layout ' ])
 {
     fails("mistral_program $t->[0]; $null", $t->[1]);
+    like($said, qr/ in \Q$prefix\E\/nginx\.conf:6$/m, 'and where');
 }
 
 my $module = "$build/ngx_http_mistral_module.so";
@@ -533,6 +537,7 @@ sub fails {
     my ($http, $text, $modules) = @_;
 
     my ($rc, $out) = check($http, $modules);
+    $said = $out;
     my @emerg = grep { /\[emerg\]/ } split /\n/, $out;
 
     ok($rc != 0 && @emerg == 1 && index($emerg[0], $text) >= 0,

@@ -101,6 +101,9 @@ typedef struct {
                                                   of the configuration */
     ngx_str_t                   program;       /* resolved, NUL-terminated */
     ngx_uint_t                  no_program;    /* none where it should be */
+    u_char                     *program_file;  /* of the directive; NULL: there
+                                                  is none */
+    ngx_uint_t                  program_line;
     ngx_shm_zone_t             *zone;          /* carries engines from cycle
                                                   to cycle; NULL: no model */
     ngx_cycle_t                *cycle;         /* of this configuration */

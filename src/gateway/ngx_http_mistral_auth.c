@@ -258,7 +258,7 @@ ngx_http_mistral_auth_keysets(ngx_conf_t *cf,
 
     if (alcf->key_realm) {
         alcf->keys = ngx_http_mistral_keyset_add(cf, &amcf->keysets,
-                                                 &alcf->key_file, NULL);
+                                                 &alcf->key_file, NULL, alcf);
         if (alcf->keys == NULL) {
             return NGX_ERROR;
         }
@@ -266,7 +266,8 @@ ngx_http_mistral_auth_keysets(ngx_conf_t *cf,
 
     if (alcf->jwt_realm) {
         alcf->jwks = ngx_http_mistral_keyset_add(cf, &amcf->keysets,
-                                                 &alcf->jwt_file, alcf->algs);
+                                                 &alcf->jwt_file, alcf->algs,
+                                                 alcf);
         if (alcf->jwks == NULL) {
             return NGX_ERROR;
         }

@@ -159,9 +159,11 @@ char *ngx_http_mistral_auth_jwt_require(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_mistral_auth_jwt_claim_set(ngx_conf_t *cf,
     ngx_command_t *cmd, void *conf);
 
-/* keyset.c: sets is an array of _keyset_t *; NULL was logged */
+/* keyset.c: sets is an array of _keyset_t *; NULL was logged, with the place
+   in the configuration that alcf has */
 ngx_http_mistral_keyset_t *ngx_http_mistral_keyset_add(ngx_conf_t *cf,
-    ngx_array_t *sets, ngx_str_t *path, const mst_jwa_list_t *algs);
+    ngx_array_t *sets, ngx_str_t *path, const mst_jwa_list_t *algs,
+    ngx_http_mistral_auth_loc_conf_t *alcf);
 
 /* by a worker, before it looks into the set: once a second */
 void ngx_http_mistral_keyset_check(ngx_http_mistral_keyset_t *set,

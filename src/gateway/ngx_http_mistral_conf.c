@@ -292,6 +292,8 @@ ngx_http_mistral_program(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     mmcf->program = value[1];
+    mmcf->program_file = cf->conf_file->file.name.data;
+    mmcf->program_line = cf->conf_file->line;
 
     if (ngx_conf_full_name(cf->cycle, &mmcf->program, 0) != NGX_OK) {
         return NGX_CONF_ERROR;

@@ -91,7 +91,7 @@ ngx_http_mistral_init_zone(ngx_shm_zone_t *zone, void *old)
         return NGX_ERROR;
     }
 
-    return ngx_http_mistral_probe(mmcf->cycle, &mmcf->program);
+    return ngx_http_mistral_probe(mmcf);
 }
 
 

@@ -94,7 +94,7 @@ ngx_int_t ngx_http_mistral_load_script(ngx_http_mistral_model_t *m,
     mst_err_t *err);
 
 /* spawn.c: both log one sentence at "level" when they fail */
-ngx_int_t ngx_http_mistral_probe(ngx_cycle_t *cycle, ngx_str_t *program);
+ngx_int_t ngx_http_mistral_probe(ngx_http_mistral_main_conf_t *mmcf);
 ngx_int_t ngx_http_mistral_spawn(ngx_cycle_t *cycle,
     ngx_http_mistral_model_t *m, ngx_http_mistral_engine_t *e);
 

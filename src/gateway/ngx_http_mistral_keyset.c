@@ -47,7 +47,8 @@ static void ngx_http_mistral_keyset_cleanup(void *data);
 
 ngx_http_mistral_keyset_t *
 ngx_http_mistral_keyset_add(ngx_conf_t *cf, ngx_array_t *sets,
-    ngx_str_t *path, const mst_jwa_list_t *algs)
+    ngx_str_t *path, const mst_jwa_list_t *algs,
+    ngx_http_mistral_auth_loc_conf_t *alcf)
 {
     mst_err_t                    err;
     ngx_uint_t                   i;
@@ -83,7 +84,8 @@ ngx_http_mistral_keyset_add(ngx_conf_t *cf, ngx_array_t *sets,
     err.text[0] = '\0';
 
     if (ngx_http_mistral_keyset_load(set, &err) != NGX_OK) {
-        ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "\"%V\" %s", path, err.text);
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "\"%V\" %s in %s:%ui", path,
+                      err.text, alcf->file_name, alcf->line);
         return NULL;
     }
 

@@ -10,15 +10,24 @@
 #include "gateway/ngx_http_mistral_exec.h"
 
 
+static u_char *ngx_http_mistral_probe_place(ngx_log_t *log, u_char *buf,
+    size_t len);
+
+
 ngx_int_t
-ngx_http_mistral_probe(ngx_cycle_t *cycle, ngx_str_t *program)
+ngx_http_mistral_probe(ngx_http_mistral_main_conf_t *mmcf)
 {
     u_char                   want[sizeof("ok layout=") + 16];
     uint64_t                 layout;
+    ngx_log_t                log;
     ngx_http_mistral_exec_t  x;
 
-    x.log = cycle->log;
-    x.program = (char *) program->data;
+    log = *mmcf->cycle->log;
+    log.handler = ngx_http_mistral_probe_place;
+    log.data = mmcf;
+
+    x.log = &log;
+    x.program = (char *) mmcf->program.data;
     x.level = NGX_LOG_EMERG;
     x.probe = 1;
     x.n = MST_FD_STATUS + 1;
@@ -33,15 +42,31 @@ ngx_http_mistral_probe(ngx_cycle_t *cycle, ngx_str_t *program)
     ngx_sprintf(want, "ok layout=%016xL%Z", layout);
 
     if (ngx_strcmp(x.text, want) != 0) {
-        ngx_log_error(x.level, cycle->log, 0,
+        ngx_log_error(x.level, x.log, 0,
                       "the engine program \"%V\" answered \"%s\", the "
                       "running nginx module has shared layout %016xL: "
                       "restart nginx after an upgrade of the module",
-                      program, x.text, layout);
+                      &mmcf->program, x.text, layout);
         return NGX_ERROR;
     }
 
     return NGX_OK;
+}
+
+
+/* where the program was named, behind each line about it */
+
+static u_char *
+ngx_http_mistral_probe_place(ngx_log_t *log, u_char *buf, size_t len)
+{
+    ngx_http_mistral_main_conf_t *mmcf = log->data;
+
+    if (mmcf->program_file == NULL) {
+        return buf;
+    }
+
+    return ngx_snprintf(buf, len, " in %s:%ui", mmcf->program_file,
+                        mmcf->program_line);
 }
 
 
