@@ -444,18 +444,47 @@ sub random {
     isnt(slurp("$dir/again"), slurp("$dir/random-gguf-bf16"),
          'another seed, another model');
 
-    for (['--make-random', "$dir/none", qr/none: cannot be opened/],
-         ['--make-random', $config, '--type', 'q9', qr/type "q9" is not known/],
-         ['--make-random', $config, '--format', 'x', qr/format "x" is neither/],
-         ['--make-random', 't/data/golden/tiny/rope-llama3/config.json',
+    # who inspects it asks for nginx, where a model needs a tokenizer
+
+    my $why = 'would run:     no: there is no tokenizer (token ids only)';
+
+    for ([qr/tokenizer\.ggml\.model is missing/, 'gguf'],
+         [qr/neither tekken\.json, tokenizer\.model nor/, 'safetensors'])
+    {
+        my ($like, $format) = @$_;
+        my $out = "$dir/random-$format-bf16";
+        my $r = run('inspect', $out);
+        is($r->{code}, 78, "$format without a tokenizer: exit code");
+        like($r->{err}, $like, 'and sentence');
+        like($r->{out}, qr/^\Q$why\E$/m, 'and verdict');
+
+        $r = run('inspect', $out, '--json');
+        is(decode_json($r->{out})->{runs}, JSON::PP::false, 'in JSON');
+
+        $r = run('inspect', $out, '--context', 99999999);
+        like($r->{out}, qr/^would run: +no$/m, 'and with another fault');
+
+        $r = run('inspect', $out, '--make-random', $config, '--format',
+                 $format);
+        is($r->{code}, 0, 'just made, as asked for');
+        is($r->{err}, '', 'no complaint');
+        like($r->{out}, qr/^\Q$why\E$/m, 'the same verdict');
+    }
+
+    for ([1, '--make-random', "$dir/none", qr/none: cannot be opened/],
+         [2, '--make-random', $config, '--type', 'q9',
+          qr/type "q9" is not known/],
+         [2, '--make-random', $config, '--format', 'x',
+          qr/format "x" is neither/],
+         [1, '--make-random', 't/data/golden/tiny/rope-llama3/config.json',
           qr/not written as GGUF/],
-         ['--make-random', $config, '--format', 'safetensors', '--type',
+         [2, '--make-random', $config, '--format', 'safetensors', '--type',
           'q4_0', qr/Q4_0 is not written as safetensors/])
     {
-        my @args = @$_;
+        my ($code, @args) = @$_;
         my $like = pop @args;
         my $r = run('inspect', "$dir/x", @args);
-        is($r->{code}, 1, "@args: exit code");
+        is($r->{code}, $code, "@args: exit code");
         like($r->{err}, $like, 'and sentence');
     }
 }

@@ -70,7 +70,9 @@ static const char  mistral_inspect_help[] =
     "  --seed N     the same seed, the same weights (default 0)\n"
     "\n"
     "Exits with 78 when the model would not run, with a line on stderr for\n"
-    "each reason.\n";
+    "each reason.  Without a tokenizer it does not run in nginx, only in\n"
+    "\"mistral bench --engine\" and \"mistral generate --prompt-ids\": no\n"
+    "reason right after --make-random.\n";
 
 
 /* the next reason's room; the last one is used again when there are many */
@@ -199,8 +201,7 @@ mistral_inspect_words(mistral_inspect_t *m)
 }
 
 
-/* without a file of a tokenizer it runs on token ids, and without a template
-   it still completes texts */
+/* without a template it still completes texts */
 
 static void
 mistral_inspect_directory(mistral_inspect_t *m)
@@ -213,7 +214,9 @@ mistral_inspect_directory(mistral_inspect_t *m)
     rc = mistral_words_directory(&m->words, &m->config, m->path, &err);
 
     if (rc != MST_OK) {
-        if (rc != MST_DECLINED) {
+        m->ids_only = (rc == MST_DECLINED);
+
+        if (!m->ids_only || mistral_inspect_args.random == NULL) {
             *mistral_inspect_reason(m) = err;
         }
 
@@ -328,6 +331,7 @@ static void
 mistral_inspect_gguf(mistral_inspect_t *m, const mst_check_files_t *files)
 {
     mst_err_t    err;
+    mst_str_t    s;
     mst_check_t  check;
 
     err.text[0] = '\0';
@@ -354,6 +358,9 @@ mistral_inspect_gguf(mistral_inspect_t *m, const mst_check_files_t *files)
     m->has_config = (mst_config_gguf(m->gguf, &m->config, NULL) == MST_OK);
 
     mistral_inspect_model(m);
+
+    m->ids_only = (mst_gguf_string(m->gguf, "tokenizer.ggml.model", &s, NULL)
+                   == MST_DECLINED);
 
     /* a model that was just made for measuring has none */
 
@@ -425,6 +432,10 @@ mistral_inspect_look(mistral_inspect_t *m)
         mistral_inspect_shards(m, &files);
     }
 
+    if (m->n_reasons > (mistral_inspect_args.random == NULL)) {
+        m->ids_only = 0;
+    }
+
     mst_check_close(&files);
 }
 
@@ -460,14 +471,17 @@ mistral_inspect(int argc, char **argv)
 
     err.text[0] = '\0';
 
-    if (mistral_inspect_args.random
-        && mistral_random(mistral_inspect_args.random,
-                          mistral_inspect_args.format,
-                          mistral_inspect_args.type, m.path,
-                          mistral_inspect_args.seed, &err)
-           != MST_OK)
-    {
-        return mistral_complain(MISTRAL_FAILED, argv[0], "%s", err.text);
+    if (mistral_inspect_args.random) {
+        rc = mistral_random(mistral_inspect_args.random,
+                            mistral_inspect_args.format,
+                            mistral_inspect_args.type, m.path,
+                            mistral_inspect_args.seed, &err);
+    }
+
+    if (rc != MST_OK) {
+        return mistral_complain(rc == MST_DECLINED ? MISTRAL_USAGE
+                                                   : MISTRAL_FAILED,
+                                argv[0], "%s", err.text);
     }
 
     m.context = mistral_inspect_args.context;

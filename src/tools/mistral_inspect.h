@@ -48,6 +48,7 @@ typedef struct {
     int                      has_config;
     mst_config_t             config;
     char                     vocabulary[64];   /* "gpt2, smollm" */
+    int                      ids_only;     /* all it lacks is a tokenizer */
     mistral_words_t          words;        /* no tokenizer: not known */
     mst_template_t          *template;     /* NULL: not known */
 
@@ -58,7 +59,8 @@ typedef struct {
     uint64_t                 ram;          /* bytes that we may use */
 
     mst_err_t                reasons[MISTRAL_INSPECT_REASONS];
-    size_t                   n_reasons;    /* 0: it would run */
+    size_t                   n_reasons;    /* 0: it would run, in nginx
+                                              unless ids_only */
 } mistral_inspect_t;
 
 

@@ -171,7 +171,10 @@ mistral_inspect_text(const mistral_inspect_t *m)
         mistral_inspect_text_memory(m);
     }
 
-    (void) printf("\nwould run:     %s\n", m->n_reasons ? "no" : "yes");
+    (void) printf("\nwould run:     %s\n",
+                  m->ids_only
+                  ? "no: there is no tokenizer (token ids only)"
+                  : m->n_reasons ? "no" : "yes");
 
     return MST_OK;
 }
@@ -284,7 +287,8 @@ mistral_inspect_json(const mistral_inspect_t *m)
                                      json_string(m->reasons[i].text));
     }
 
-    o = json_pack("{s:b, s:o}", "runs", m->n_reasons == 0, "reasons",
+    o = json_pack("{s:b, s:o}", "runs",
+                  m->n_reasons == 0 && !m->ids_only, "reasons",
                   reasons);
 
     /* a path may be no UTF-8: then it is left out */

@@ -653,8 +653,9 @@ mistral_random_safetensors(mistral_random_t *r, const char *out)
     char  path[PATH_MAX];
 
     if (mst_type_info(r->type)->block != 1) {
-        return mst_err_set(r->err, "type %s is not written as safetensors, "
+        (void) mst_err_set(r->err, "type %s is not written as safetensors, "
                            "bf16, f16 and f32 are", mst_type_name(r->type));
+        return MST_DECLINED;
     }
 
     if (mistral_random_list(r) != MST_OK) {
@@ -704,8 +705,10 @@ mistral_random_type(mistral_random_t *r, const char *name)
         }
     }
 
-    return mst_err_set(r->err, "type \"%s\" is not known; bf16, f16, f32, "
+    (void) mst_err_set(r->err, "type \"%s\" is not known; bf16, f16, f32, "
                        "q8_0, q4_0 and q4_1 are", name);
+
+    return MST_DECLINED;
 }
 
 
@@ -730,10 +733,14 @@ mistral_random(const char *config, const char *format, const char *type,
         return mst_err_set(err, "no memory");
     }
 
-    if (mistral_random_type(&r, type) != MST_OK
-        || mistral_random_read(&r, config) != MST_OK)
-    {
-        rc = MST_ERROR;
+    rc = mistral_random_type(&r, type);
+
+    if (rc == MST_OK) {
+        rc = mistral_random_read(&r, config);
+    }
+
+    if (rc != MST_OK) {
+        /* err has the reason */
 
     } else if (strcmp(format, "gguf") == 0) {
         rc = mistral_random_gguf(&r, out);
@@ -742,8 +749,9 @@ mistral_random(const char *config, const char *format, const char *type,
         rc = mistral_random_safetensors(&r, out);
 
     } else {
-        rc = mst_err_set(err, "format \"%s\" is neither gguf nor safetensors",
-                         format);
+        (void) mst_err_set(err, "format \"%s\" is neither gguf nor "
+                           "safetensors", format);
+        rc = MST_DECLINED;
     }
 
     if (r.fd != -1) {
