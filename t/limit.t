@@ -41,6 +41,8 @@ END
         location /tiny/  { mistral_pass fast; mistral_limit zone=tiny; }
         location /pace/  { mistral_pass even;
                            mistral_limit zone=slow reserve=prompt overrun=pace; }
+        location /early/ { mistral_pass fast;
+                           mistral_limit zone=wait reserve=50 overrun=pace; }
         location = /metrics { mistral_status prometheus; }
 END
 
@@ -57,6 +59,7 @@ killed_engine();
 many_keys();
 too_many_at_once();
 paced();
+paced_early();
 half_changed();
 
 no_alerts('all of it', qr/exited on signal 9|begins anew|engine process/);
@@ -361,6 +364,29 @@ sub paced {
     cmp_ok($tokens, '>=', 20, 'and come');
 
     close $_->{sock} for @s;
+}
+
+
+# an engine that is much faster than the bucket is not ahead of it when the
+# reserve ends
+
+sub paced_early {
+    my $began = time;
+    my $s = held('early', 'e', 4000, 1);
+    my $tokens;
+
+    wait_for(sub {
+        read_some($s, 0.05);
+        $tokens = length join '', $s->{buf} =~ /"text":"([^"]*)"/g;
+        $tokens > 60 && time > $began + 1.5;
+    });
+
+    my $took = time - $began;
+
+    cmp_ok($tokens, '<=', 100 + 10 * $took + 20, 'a fast engine is not ahead');
+    cmp_ok($tokens, '>', 60, 'and goes on beyond the reserve');
+
+    close $s->{sock};
 }
 
 

@@ -570,7 +570,10 @@ ngx_http_mistral_limit_seconds(ngx_http_mistral_debit_t *d)
 }
 
 
-/* what has nothing in reserve is paced from its first token on */
+/*
+ * An answer that may need more than its reserve is paced from its first token
+ * on: until we saw what is beyond it, a fast engine would be far ahead.
+ */
 
 static void
 ngx_http_mistral_limit_submit(ngx_http_mistral_ctx_t *ctx,
@@ -591,7 +594,8 @@ ngx_http_mistral_limit_submit(ngx_http_mistral_ctx_t *ctx,
 
     for (i = 0; i < lctx->debits.nelts; i++) {
 
-        if (d[i].hold == NULL || lctx->dry_run || d[i].limit->reserve
+        if (d[i].hold == NULL || lctx->dry_run
+            || d[i].limit->reserve >= choice->max_tokens
             || d[i].limit->overrun != NGX_HTTP_MISTRAL_LIMIT_PACE)
         {
             continue;
@@ -599,6 +603,8 @@ ngx_http_mistral_limit_submit(ngx_http_mistral_ctx_t *ctx,
 
         share = ngx_http_mistral_limit_share(&d[i],
                                              d[i].paced + ctx->n_choices);
+        share += (uint64_t) d[i].limit->reserve * 1000;
+        share = ngx_min(share, UINT32_MAX);
 
         if (s->claim.pace == 0 || share < s->claim.pace) {
             s->claim.pace = (uint32_t) share;
