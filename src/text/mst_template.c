@@ -1,55 +1,47 @@
 
 /*
  * Chat templates: see mst_template.h.
- *
- * A model file carries its template as a program (Jinja).  It is not run:
- * each one known here has a function that does the same, and the text in
- * the file says which.
  */
 
 #include <string.h>
 
 #include "base/mst_mem.h"
 #include "text/mst_template.h"
+#include "text/mst_template_jinja.h"
 
 
 #define MST_TEMPLATE_KEY  "tokenizer.chat_template"
 
-typedef int (*mst_template_pt)(const mst_template_t *t,
-    const mst_message_t *m, size_t n, mst_template_end_t end,
-    mst_prompt_t *out);
-
 
 struct mst_template_s {
-    const char       *name;
-    mst_template_pt   render;
-    uint32_t          im_start;    /* ids of ChatML's control tokens */
-    uint32_t          im_end;
+    const char            *name;
+    char                  *source;     /* of a program, with NUL; or NULL */
+    mst_template_jinja_t   jinja;      /* where source is there */
 };
 
+
+/* what names a template's kind, the surest first */
+
+static const struct {
+    const char  *mark;
+    const char  *name;
+} mst_template_kinds[] = {
+    { "named SmolLM, trained by", "ChatML (SmolLM2)" },
+    { "<|im_start|>", "ChatML" },
+    { "<|start_header_id|>", "Llama 3" },
+    { "<<SYS>>", "Llama 2" },
+    { "[MODEL_SETTINGS]", "Mistral v15" },
+    { "[THINK]", "Mistral v13" },
+    { "[SYSTEM_PROMPT]", "Mistral v7" },
+    { "[AVAILABLE_TOOLS]", "Mistral v3" },
+    { "[INST]", "Mistral v1" },
+    { "<|user|>", "Zephyr" },
+    { "<start_of_turn>", "Gemma" }
+};
 
 static const char *const  mst_template_roles[] = {
     "system", "user", "assistant", "tool"      /* in mst_role_t's order */
 };
-
-
-static const char  mst_template_smollm2[] =
-    "{% for message in messages %}"
-    "{% if loop.first and messages[0]['role'] != 'system' %}"
-    "{{ '<|im_start|>system\n"
-    "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
-    "<|im_end|>\n' }}"
-    "{% endif %}"
-    "{{'<|im_start|>' + message['role'] + '\n' + message['content']"
-    " + '<|im_end|>' + '\n'}}"
-    "{% endfor %}"
-    "{% if add_generation_prompt %}"
-    "{{ '<|im_start|>assistant\n' }}"
-    "{% endif %}";
-
-static const mst_str_t  mst_template_smollm2_system =
-    mst_string("You are a helpful AI assistant named SmolLM, trained by "
-               "Hugging Face");
 
 
 static int
@@ -59,87 +51,11 @@ mst_template_literal(mst_prompt_t *out, const char *text)
 }
 
 
-/* "<|im_start|>ROLE\nCONTENT" */
-
 static int
-mst_template_chatml_open(const mst_template_t *t, mst_role_t role,
-    mst_str_t content, mst_prompt_t *out)
-{
-    if (mst_prompt_control(out, t->im_start) != MST_OK
-        || mst_template_literal(out, mst_template_roles[role]) != MST_OK
-        || mst_template_literal(out, "\n") != MST_OK)
-    {
-        return MST_ERROR;
-    }
-
-    return mst_prompt_text(out, content.data, content.len);
-}
-
-
-/* "<|im_start|>ROLE\nCONTENT<|im_end|>\n" */
-
-static int
-mst_template_chatml_turn(const mst_template_t *t, mst_role_t role,
-    mst_str_t content, mst_prompt_t *out)
-{
-    if (mst_template_chatml_open(t, role, content, out) != MST_OK
-        || mst_prompt_control(out, t->im_end) != MST_OK)
-    {
-        return MST_ERROR;
-    }
-
-    return mst_template_literal(out, "\n");
-}
-
-
-static int
-mst_template_chatml(const mst_template_t *t, const mst_message_t *m,
-    size_t n, mst_template_end_t end, mst_prompt_t *out)
-{
-    size_t  i, whole;
-
-    if (m[0].role != MST_ROLE_SYSTEM
-        && mst_template_chatml_turn(t, MST_ROLE_SYSTEM,
-                                    mst_template_smollm2_system, out)
-           != MST_OK)
-    {
-        return MST_ERROR;
-    }
-
-    whole = end == MST_TEMPLATE_CONTINUE ? n - 1 : n;
-
-    for (i = 0; i < whole; i++) {
-
-        if (mst_template_chatml_turn(t, m[i].role, m[i].content, out)
-            != MST_OK)
-        {
-            return MST_ERROR;
-        }
-    }
-
-    switch (end) {
-
-    case MST_TEMPLATE_ANSWER:
-        return mst_template_chatml_open(t, MST_ROLE_ASSISTANT,
-                                        mst_str("", 0), out);
-
-    case MST_TEMPLATE_CONTINUE:
-        return mst_template_chatml_open(t, MST_ROLE_ASSISTANT,
-                                        m[whole].content, out);
-
-    default:
-        return MST_OK;
-    }
-}
-
-
-static int
-mst_template_plain(const mst_template_t *t, const mst_message_t *m,
-    size_t n, mst_template_end_t end, mst_prompt_t *out)
+mst_template_plain(const mst_message_t *m, size_t n, mst_template_end_t end,
+    mst_prompt_t *out)
 {
     size_t  i;
-
-    (void) t;
 
     for (i = 0; i < n; i++) {
 
@@ -195,12 +111,14 @@ mst_template_render_as(const mst_template_t *t, const mst_message_t *m,
                            "continued");
     }
 
-    return t->render(t, m, n, end, out);
+    return t->source ? mst_template_jinja_render(&t->jinja, m, n, end, out,
+                                                 err)
+                     : mst_template_plain(m, n, end, out);
 }
 
 
 static mst_template_t *
-mst_template_create(const char *name, mst_template_pt render, mst_err_t *err)
+mst_template_create(const char *name, mst_err_t *err)
 {
     mst_template_t  *t;
 
@@ -211,71 +129,72 @@ mst_template_create(const char *name, mst_template_pt render, mst_err_t *err)
     }
 
     t->name = name;
-    t->render = render;
 
     return t;
 }
 
 
-/* key stands in sentences: what holds the template */
-
-static int
-mst_template_token(const mst_tokenizer_t *tokenizer, const char *key,
-    const char *name, uint32_t *id, mst_err_t *err)
-{
-    int64_t  found;
-
-    found = mst_tokenizer_control(tokenizer, name);
-
-    if (found < 0) {
-        return mst_err_set(err, "%s needs the control token \"%s\", which the "
-                           "vocabulary lacks", key, name);
-    }
-
-    *id = (uint32_t) found;
-
-    return MST_OK;
-}
-
-
-/* the place where the file's text leaves the known one */
-
-static size_t
-mst_template_same(mst_str_t s, const char *known)
+static const char *
+mst_template_kind(const mst_template_t *t)
 {
     size_t  i;
 
-    for (i = 0; i < s.len && known[i] && s.data[i] == known[i]; i++) {
-        /* void */
+    for (i = 0; i < sizeof(mst_template_kinds)
+                    / sizeof(mst_template_kinds[0]); i++)
+    {
+        if (mst_template_mentions(t, mst_template_kinds[i].mark)) {
+            return mst_template_kinds[i].name;
+        }
     }
 
-    return i;
+    return "Jinja";
 }
 
 
-static mst_template_t *
-mst_template_create_text(mst_str_t s, const mst_tokenizer_t *tokenizer,
-    const char *key, mst_err_t *err)
+static int
+mst_template_read(mst_template_t *t, mst_str_t text,
+    const mst_tokenizer_t *tokenizer, mst_err_t *err)
 {
+    t->source = mst_alloc(text.len + 1);
+    if (t->source == NULL) {
+        return MST_ERROR;
+    }
+
+    if (text.len) {
+        memcpy(t->source, text.data, text.len);
+    }
+
+    t->source[text.len] = '\0';
+
+    if (!mst_template_mentions(t, "{{") && !mst_template_mentions(t, "{%")) {
+        return mst_err_set(err, "it says the same whatever the chat: there "
+                           "is neither \"{{\" nor \"{%%\" in it");
+    }
+
+    t->name = mst_template_kind(t);
+
+    return mst_template_jinja_init(&t->jinja, text, tokenizer, err);
+}
+
+
+mst_template_t *
+mst_template_create_text(mst_str_t text, const mst_tokenizer_t *tokenizer,
+    const char *name, mst_err_t *err)
+{
+    mst_err_t        why;
     mst_template_t  *t;
 
-    if (!mst_str_eq(s, mst_template_smollm2)) {
-        (void) mst_err_set(err, "%s (%zu bytes) is unknown: supported is that "
-                           "of SmolLM2, from which it differs at byte %zu",
-                           key, s.len,
-                           mst_template_same(s, mst_template_smollm2));
+    t = mst_template_create("Jinja", err);
+    if (t == NULL) {
         return NULL;
     }
 
-    t = mst_template_create("ChatML (SmolLM2)", mst_template_chatml, err);
+    why.text[0] = '\0';
 
-    if (t == NULL
-        || mst_template_token(tokenizer, key, "<|im_start|>", &t->im_start,
-                              err) != MST_OK
-        || mst_template_token(tokenizer, key, "<|im_end|>", &t->im_end, err)
-           != MST_OK)
-    {
+    if (mst_template_read(t, text, tokenizer, &why) != MST_OK) {
         mst_template_destroy(t);
+        (void) mst_err_set(err, "%s: %s", name, why.text[0] ? why.text
+                           : "no memory for a chat template");
         return NULL;
     }
 
@@ -342,14 +261,18 @@ mst_template_create_dir(const mst_tokenizer_dir_t *d, const char *name,
 mst_template_t *
 mst_template_create_plain(mst_err_t *err)
 {
-    return mst_template_create("plain", mst_template_plain, err);
+    return mst_template_create("plain", err);
 }
 
 
 void
 mst_template_destroy(mst_template_t *t)
 {
-    mst_free(t);
+    if (t) {
+        mst_template_jinja_fini(&t->jinja);
+        mst_free(t->source);
+        mst_free(t);
+    }
 }
 
 
@@ -357,4 +280,11 @@ const char *
 mst_template_name(const mst_template_t *t)
 {
     return t->name;
+}
+
+
+int
+mst_template_mentions(const mst_template_t *t, const char *text)
+{
+    return t->source && strstr(t->source, text) != NULL;
 }

@@ -1,11 +1,13 @@
 
 /*
- * Chat messages to a prompt.  A template is known by comparing the text
- * that the model file carries; an unknown text is refused with one sentence
- * when the configuration is read, never guessed at.
+ * Chat messages to a prompt.  The template that a model carries is a program
+ * (mst_jinja.h) and is run; one that cannot be is refused with one sentence
+ * when the configuration is read.
  *
- * Control tokens come from the template alone: what a message says is plain
- * text whatever it spells.  Immutable after it was created.
+ * Control tokens come from the template alone: its own text is searched for
+ * their spellings, and what a message says is plain text whatever it spells.
+ * The template owns the token that begins a text, too: none is put before
+ * what it wrote.  Immutable after it was created.
  */
 
 #ifndef MST_TEMPLATE_H
@@ -23,7 +25,7 @@
 typedef struct mst_template_s  mst_template_t;
 
 
-/* the template of a model file; the control tokens it needs are looked up */
+/* the template of a model file */
 mst_template_t *mst_template_create_gguf(const mst_gguf_t *g,
     const mst_tokenizer_t *t, mst_err_t *err);
 
@@ -35,13 +37,20 @@ mst_template_t *mst_template_create_gguf(const mst_gguf_t *g,
 int mst_template_create_dir(const mst_tokenizer_dir_t *d, const char *name,
     mst_template_t **t, mst_err_t *err);
 
+/* the text of one; name stands before sentences */
+mst_template_t *mst_template_create_text(mst_str_t text,
+    const mst_tokenizer_t *t, const char *name, mst_err_t *err);
+
 /* the null model's: "role: content\n" per message, then "assistant: " */
 mst_template_t *mst_template_create_plain(mst_err_t *err);
 
 void mst_template_destroy(mst_template_t *t);  /* t may be NULL */
 
-/* "ChatML (SmolLM2)" */
+/* its kind, as far as its text shows: "ChatML", "Llama 3" */
 const char *mst_template_name(const mst_template_t *t);
+
+/* the template's own text has this in it */
+int mst_template_mentions(const mst_template_t *t, const char *text);
 
 /*
  * Appends the spans of the whole chat, the opening of the assistant's turn

@@ -31,6 +31,7 @@ message(mst_role_t role, const char *text)
 {
     mst_message_t  m;
 
+    memset(&m, 0, sizeof(m));
     m.role = role;
     m.content = mst_str(text, strlen(text));
 
@@ -398,8 +399,6 @@ known(const char *chat, mst_err_t *err)
 static void
 test_known(void **state)
 {
-    char       text[sizeof(CHAT) + 1];
-    size_t     i;
     mst_err_t  err;
 
     (void) state;
@@ -412,42 +411,52 @@ test_known(void **state)
                         "missing: the model has no chat template");
 
     assert_false(known("", &err));
-    assert_string_equal(err.text, "test.gguf: tokenizer.chat_template (0 "
-                        "bytes) is unknown: supported is that of SmolLM2, "
-                        "from which it differs at byte 0");
+    assert_string_equal(err.text, "test.gguf: tokenizer.chat_template: it "
+                        "says the same whatever the chat: there is neither "
+                        "\"{{\" nor \"{%\" in it");
 
-    assert_false(known(CHAT " ", &err));
-    assert_string_equal(err.text, "test.gguf: tokenizer.chat_template (369 "
-                        "bytes) is unknown: supported is that of SmolLM2, "
-                        "from which it differs at byte 368");
+    assert_false(known("a\n{{ messages|sideways }}", &err));
+    assert_string_equal(err.text, "test.gguf: tokenizer.chat_template: line "
+                        "2: the filter \"sideways\" is not supported");
 
-    /* any single byte decides */
+    assert_false(known(CHAT "{% if 1 %}", &err));
+    assert_string_equal(err.text, "test.gguf: tokenizer.chat_template: line "
+                        "6: \"endif\" is expected where the template ends");
+}
 
-    for (i = 0; i < sizeof(CHAT) - 1; i += 7) {
-        memcpy(text, CHAT, sizeof(CHAT));
-        text[i] ^= 1;
-        assert_false(known(text, &err));
-        assert_non_null(strstr(err.text, "is unknown"));
+
+/* what its text says about a template */
+
+static void
+test_kinds(void **state)
+{
+    size_t           i;
+    mst_err_t        err = { "" };
+    mst_template_t  *t;
+
+    static const char *const  kinds[][2] = {
+        { CHAT, "ChatML (SmolLM2)" },
+        { "{{ '<|im_start|>' }}", "ChatML" },
+        { "{{ '<|start_header_id|>' }}", "Llama 3" },
+        { "[INST] <<SYS>>{{ 1 }}", "Llama 2" },
+        { "{{ '[INST]' }}[SYSTEM_PROMPT]", "Mistral v7" },
+        { "{{ '[INST]' }}", "Mistral v1" },
+        { "<|user|>{{ 1 }}", "Zephyr" },
+        { "{{ messages }}", "Jinja" }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        t = mst_template_create_text(mst_str(kinds[i][0],
+                                             strlen(kinds[i][0])),
+                                     real.tokenizer, "T", &err);
+        assert_non_null(t);
+        assert_string_equal(mst_template_name(t), kinds[i][1]);
+        assert_true(mst_template_mentions(t, "{{"));
+        assert_false(mst_template_mentions(t, "<tool_call>"));
+        mst_template_destroy(t);
     }
-
-    memcpy(text, CHAT, sizeof(CHAT));
-    text[sizeof(CHAT) - 2] = '\0';
-    assert_false(known(text, &err));
-
-    /* its control tokens must be there, as control tokens */
-
-    vocab_init(&vocab);
-    vocab.tokens[1].spelling = "<|im_begin|>";
-    vocab.tokens[1].len = 12;
-    assert_false(known(CHAT, &err));
-    assert_string_equal(err.text, "test.gguf: tokenizer.chat_template needs "
-                        "the control token \"<|im_start|>\", which the "
-                        "vocabulary lacks");
-
-    vocab_init(&vocab);
-    vocab.tokens[2].type = 1;
-    assert_false(known(CHAT, &err));
-    assert_non_null(strstr(err.text, "\"<|im_end|>\""));
 }
 
 
@@ -528,7 +537,7 @@ test_directory(void **state)
     mst_template_t       *t;
     mst_tokenizer_dir_t   d;
 
-    static char            chat[] = CHAT, other[] = "{{ 1 }}";
+    static char            chat[] = CHAT, other[] = "{{ 1";
     static const uint32_t  ids[] = { 3, 4, 3, UINT32_MAX };
 
     (void) state;
@@ -554,7 +563,8 @@ test_directory(void **state)
     d.chat = other;
     assert_int_equal(mst_template_create_dir(&d, "D", &t, &err), MST_ERROR);
     assert_null(t);
-    assert_memory_equal(err.text, "D: its chat template (7 bytes)", 30);
+    assert_string_equal(err.text, "D: its chat template: line 1: {{ is not "
+                        "closed");
 
     /* what ends an answer beside what the tokenizer says, each once */
 
@@ -600,6 +610,7 @@ main(void)
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_refused_chats),
         cmocka_unit_test(test_known),
+        cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_directory)
     };

@@ -1,0 +1,241 @@
+
+/*
+ * Programs as templates: spans and control tokens, the end of a message that
+ * goes on.
+ */
+
+#include "mst_vocab_build.h"
+
+#include "base/mst_mem.h"
+#include "text/mst_template.h"
+
+#include "text/mst_detok.h"
+
+
+static vocab_t           vocab;
+static mst_tokenizer_t  *tokenizer;
+
+
+static int
+setup(void **state)
+{
+    build_t      b;
+    mst_err_t    err = { "" };
+    mst_gguf_t  *g;
+
+    (void) state;
+
+    vocab_init(&vocab);
+    (void) vocab_control(&vocab, "<s>");
+    (void) vocab_control(&vocab, "<s>>");
+    (void) vocab_raw(&vocab, "<user>", 6, 4);
+    vocab.bos = (int64_t) vocab.n - 3;
+    vocab_write(&vocab, &b);
+
+    g = build_open(&b);
+    tokenizer = mst_tokenizer_create_gguf(g, &err);
+    assert_non_null(tokenizer);
+    mst_gguf_close(g);
+    build_fini(&b);
+
+    return 0;
+}
+
+
+static int
+teardown(void **state)
+{
+    (void) state;
+    mst_tokenizer_destroy(tokenizer);
+
+    return 0;
+}
+
+
+static mst_message_t
+message(mst_role_t role, const char *text)
+{
+    mst_message_t  m;
+
+    memset(&m, 0, sizeof(m));
+    m.role = role;
+    m.content = mst_str(text, strlen(text));
+
+    return m;
+}
+
+
+/* the spans as text, control tokens in brackets, spans apart by "|" */
+
+static const char *
+shown(const mst_prompt_t *p)
+{
+    size_t       i, n;
+    mst_str_t    s;
+    static char  text[2000];
+
+    for (i = 0, n = 0; i < p->n; i++) {
+
+        if (p->spans[i].len == 0) {
+            s = mst_tokenizer_name(tokenizer, p->spans[i].id);
+            n += (size_t) snprintf(text + n, sizeof(text) - n, "[%.*s]",
+                                   (int) s.len, s.data);
+
+        } else {
+            n += (size_t) snprintf(text + n, sizeof(text) - n, "%s%.*s",
+                                   i && p->spans[i - 1].len ? "|" : "",
+                                   (int) p->spans[i].len,
+                                   p->text.data + p->spans[i].off);
+        }
+    }
+
+    text[n] = '\0';
+
+    return text;
+}
+
+
+static void
+expect_end(const char *source, const mst_message_t *m, size_t n,
+    mst_template_end_t end, const char *want)
+{
+    int              rc;
+    mst_err_t        err = { "" };
+    mst_prompt_t     p;
+    mst_template_t  *t;
+
+    t = mst_template_create_text(mst_str(source, strlen(source)), tokenizer,
+                                 "T", &err);
+    assert_string_equal(err.text, "");
+
+    mst_prompt_init(&p);
+    rc = mst_template_render_as(t, m, n, end, &p, &err);
+    assert_string_equal(rc == MST_OK ? shown(&p) : err.text, want);
+
+    mst_prompt_fini(&p);
+    mst_template_destroy(t);
+}
+
+
+static void
+expect(const char *source, const char *text, const char *want)
+{
+    mst_message_t  m;
+
+    m = message(MST_ROLE_USER, text);
+    expect_end(source, &m, 1, MST_TEMPLATE_ANSWER, want);
+}
+
+
+static void
+test_spans(void **state)
+{
+    (void) state;
+
+    expect("<|im_start|>u\n{{ messages[0].content }}<|im_end|>",
+           "<|im_end|>\n", "[<|im_start|>]u\n<|im_end|>\n[<|im_end|>]");
+    expect("a{{ messages[0].content }}b", "-", "a-b");
+    expect("{{ bos_token + messages[0].content + eos_token }}", "x",
+           "[<s>]x[<|im_end|>]");
+
+    /* the longest spelling; of unused and user-defined ones the latter */
+
+    expect("<s>><s{{ messages[0].content }}<user><s", "><s>",
+           "[<s>>]<s><s>[<user>]<s");
+
+    /* one that is made of the template's words and a message is none */
+
+    expect("<|im_{{ messages[0].content }}", "end|>", "<|im_end|>");
+    expect("{{ '<|im_' + messages[0].content + '|>' }}", "end",
+           "<|im_end|>");
+    expect("{{ '<|im_' ~ 'end|>' }}", "", "[<|im_end|>]");
+
+    /* roles are the server's own words */
+
+    expect("{{ '<' + messages[0].role + '>' }}", "", "[<user>]");
+
+    /* what there is beside messages */
+
+    expect("{{ tools is none }}{{ documents is none }}"
+           "{{ add_generation_prompt }}{{ pad_token is defined }}"
+           "{{ messages[0].name is defined }}", "", "TrueTrueTrueFalseFalse");
+    expect("{{ x }}", "", "");
+}
+
+
+static void
+test_continue(void **state)
+{
+    size_t         i;
+    mst_message_t  m[2];
+
+    static const char  chat[] =
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+        "{{ m.content | trim }}<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+    static const char *const  last[][2] = {
+        { "Oh", "Oh" }, { " Oh ", "Oh" }, { "", "" }, { "  \n", "" },
+        { "Hi", "Hi" }, { "assistant", "assistant" }
+    };
+    char  want[200];
+
+    (void) state;
+
+    m[0] = message(MST_ROLE_USER, "Hi");
+
+    for (i = 0; i < sizeof(last) / sizeof(last[0]); i++) {
+        m[1] = message(MST_ROLE_ASSISTANT, last[i][0]);
+        (void) snprintf(want, sizeof(want), "[<|im_start|>]user\nHi"
+                        "[<|im_end|>]\n[<|im_start|>]assistant\n%s",
+                        last[i][1]);
+        expect_end(chat, m, 2, MST_TEMPLATE_CONTINUE, want);
+    }
+
+    m[1] = message(MST_ROLE_ASSISTANT, "a b");
+    expect_end(chat, m, 2, MST_TEMPLATE_CLOSED,
+               "[<|im_start|>]user\nHi[<|im_end|>]\n[<|im_start|>]assistant\n"
+               "a b[<|im_end|>]\n");
+
+    /* in two places: the last one; in none: a sentence */
+
+    expect_end("{{ messages[1].content }}-{{ messages[1].content }}.", m, 2,
+               MST_TEMPLATE_CONTINUE, "a b-a b");
+    expect_end("{{ messages[1].content.split(' ')[0] }}.", m, 2,
+               MST_TEMPLATE_CONTINUE, "a");
+    expect_end("{{ messages[0].content }}", m, 2, MST_TEMPLATE_CONTINUE,
+               "the chat template does not show the last message, so it "
+               "cannot be continued");
+    m[1] = message(MST_ROLE_ASSISTANT, "");
+    expect_end("{{ messages[0].content }}", m, 2, MST_TEMPLATE_CONTINUE,
+               "the chat template does not show the last message, so it "
+               "cannot be continued");
+}
+
+
+static void
+test_refused(void **state)
+{
+    mst_message_t  m;
+
+    (void) state;
+
+    m = message(MST_ROLE_TOOL, "x");
+    expect_end("{% if messages[0].role not in ['user'] %}"
+               "{{ raise_exception('only users') }}{% endif %}", &m, 1,
+               MST_TEMPLATE_ANSWER, "only users");
+    expect_end("\n\n{{ messages[0].a.b }}", &m, 1, MST_TEMPLATE_ANSWER,
+               "chat template, line 3: 'a' is undefined");
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_spans),
+        cmocka_unit_test(test_continue),
+        cmocka_unit_test(test_refused)
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
