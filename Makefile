@@ -88,7 +88,9 @@ $(BUILD)/t/%: t/unit/%.c $(BUILD)/libmst.a
 	$(call Q,LD)$(CC) $(MST_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libmst.a \
 	    -lcmocka $(GATEWAY_LIBS) $(LIBS)
 
-$(BUILD)/t/tokenize: t/clients/tokenize.c $(BUILD)/libmst.a
+# programs that the clients' tests talk to
+
+$(BUILD)/t/%: t/clients/%.c $(BUILD)/libmst.a
 	@mkdir -p $(@D)
 	$(call Q,LD)$(CC) $(MST_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< \
 	    $(BUILD)/libmst.a $(LIBS)
@@ -260,7 +262,8 @@ $(TOKENIZERS)/.done: | $(VENV)/bin/pip
 $(VENV)/clients: | $(VENV)/bin/pip
 	$(VENV)/bin/pip install -q --disable-pip-version-check \
 	    openai==3.57.0 mistralai==3.7.0 \
-	    tokenizers==0.23.3 sentencepiece==0.2.3 tiktoken==0.14.0
+	    tokenizers==0.23.3 sentencepiece==0.2.3 tiktoken==0.14.0 \
+	    jinja2==3.1.6
 	@touch $@
 
 demo: deps
@@ -278,7 +281,8 @@ test: PACKAGES += openssl libnginx-mod-http-echo libnginx-mod-http-lua \
                   prometheus
 test: deps
 	@$(MAKE) --no-print-directory all units model tokenizers $(VENV)/clients \
-	    $(BUILD)/t/tokenize $(if $(LONG),$(SLOW)/clients)
+	    $(BUILD)/t/tokenize $(BUILD)/t/jinja_render \
+	    $(if $(LONG),$(SLOW)/clients)
 	@$(MAKE) --no-print-directory SAN=1 BUILD=$(BUILD)/san all units fuzzers
 	@$(MAKE) --no-print-directory SAN=thread BUILD=$(BUILD)/tsan tsan
 	@BUILD=$(BUILD) LONG=$(LONG) perl t/run.pl
