@@ -367,19 +367,20 @@ location /v1/ {
     location /v1/open/ { mistral_auth_jwt_require $mistral_jwt_claim_sub; mistral_pass null; }
 }
 --- request eval
-[@{ ::ask(5) }, map { s/v1/v1\/open/r } @{ ::ask(1) }]
+[@{ ::ask(6) }, map { s/v1/v1\/open/r } @{ ::ask(1) }]
 --- more_headers eval
 ::bearer(map { ::token('rsa', 'RS256', { %::Me, %$_ }) }
-         { team => 'a', scope => 'read chat', on => 1 }, { team => 'a', scope => 'read', on => 1 },
+         { team => 'a', scope => 'read chat', on => 1 },
+         { team => 'a', scope => 'chat', on => JSON::PP::false() }, { team => 'a', scope => 'read', on => 1 },
          { team => 'a', scope => 'chat', on => 0 }, { team => 'a', scope => 'chat' },
          { scope => 'chat', on => 1 }, {})
 --- error_code eval
-[200, 403, 403, 403, 401, 200]
+[200, 403, 403, 403, 403, 401, 200]
 --- response_headers eval
-["WWW-Authenticate:", "WWW-Authenticate:", "WWW-Authenticate:", "WWW-Authenticate:",
+["WWW-Authenticate:", "WWW-Authenticate:", "WWW-Authenticate:", "WWW-Authenticate:", "WWW-Authenticate:",
  'WWW-Authenticate: Bearer realm="models"', "WWW-Authenticate:"]
 --- response_body_like eval
-['"T"', ('"type":"invalid_request_error","param":null,"code":"access_denied"') x 3,
+['"T"', ('"type":"invalid_request_error","param":null,"code":"access_denied"') x 4,
  '"code":"invalid_token"', '"T"']
 
 

@@ -202,6 +202,36 @@ sub broken {
 
     write_file($File, $good);
     chmod 0666, $File;
+
+    # while nginx runs, what it knows goes on
+
+    run_nginx();
+    ok(ready(), 'ready');
+
+    my $left = spend('alice', 5);
+    my $large = "$Dir/large";
+
+    for my $bad ("x\n", "mistral_quota 1\n9223372036854775807 5 k\nend 1\n") {
+        unlink "$File.broken";
+        mark();
+        write_file("$File.mine", $bad);
+        rename "$File.mine", $File;
+        ok(wait_for(sub { log_since() =~ /is broken: [^;]+; its quotas go on/ }),
+           'broken while nginx runs');
+        ok(wait_for(sub { -e $File && saved('alice') }), 'it is written anew');
+        is(slurp("$File.broken"), $bad, 'and the other one kept');
+    }
+
+    open my $fh, '>', $large or die;
+    truncate $fh, 1 << 40;
+    close $fh;
+    mark();
+    rename $large, $File;
+    ok(wait_for(sub { log_since() =~ /cannot read[^\n]+too large/i }),
+       'a file that nobody could read is not read');
+    is(spend('alice', 5), $left - 10, 'the quota goes on');
+    stop_nginx();
+    unlink $File, "$File.broken";
 }
 
 

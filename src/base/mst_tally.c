@@ -8,7 +8,8 @@
 #include <limits.h>
 
 
-#define MST_TALLY_HEAD  "mistral_quota 1\n"
+#define MST_TALLY_HEAD   "mistral_quota 1\n"
+#define MST_TALLY_START  253402300799          /* the end of the year 9999 */
 
 
 typedef struct {
@@ -117,7 +118,7 @@ mst_tally_scan(mst_str_t text, mst_tally_pt add, void *data, mst_err_t *err)
             return MST_OK;
         }
 
-        if (mst_tally_number(&line, ' ', INT64_MAX, &start) != MST_OK
+        if (mst_tally_number(&line, ' ', MST_TALLY_START, &start) != MST_OK
             || mst_tally_number(&line, ' ', UINT64_MAX, &t.used) != MST_OK
             || mst_tally_key(line, key, &t.key.len) != MST_OK)
         {

@@ -4,9 +4,8 @@
  *
  * A worker knows its requests from the time that their tokens are counted
  * until they are settled; before, they cost nothing, after, they are done.
- * A writer that dies with half an entry leaves one that nobody reads; one
- * that is overtaken by as many others as there are entries was not looked
- * at, and its client learns that nothing was found.  Workers only.
+ * A writer that dies with half an entry leaves one that nobody reads until
+ * its time is over.  Workers only.
  */
 
 #include "gateway/ngx_http_mistral_cancel.h"
@@ -21,6 +20,8 @@
 
 static ngx_int_t ngx_http_mistral_cancel_counted(ngx_http_mistral_ctx_t *ctx);
 static void ngx_http_mistral_cancel_settle(ngx_http_mistral_ctx_t *ctx);
+static ngx_uint_t ngx_http_mistral_cancel_take(
+    ngx_http_mistral_order_t *order);
 static void ngx_http_mistral_cancel_knock(ngx_http_mistral_main_conf_t *mmcf);
 static ngx_http_mistral_ctx_t *ngx_http_mistral_cancel_find(const char *id);
 static void ngx_http_mistral_cancel_end(ngx_http_mistral_ctx_t *ctx);
@@ -65,13 +66,22 @@ ngx_http_mistral_cancel_order(ngx_http_mistral_main_conf_t *mmcf,
     const char *id)
 {
     uint64_t                   n;
+    ngx_uint_t                 tries;
     ngx_http_mistral_board_t  *board;
     ngx_http_mistral_order_t  *order;
 
     board = &mmcf->table->board;
+    tries = 0;
 
-    n = atomic_fetch_add(&board->next, 1) + 1;
-    order = &board->orders[n % NGX_HTTP_MISTRAL_ORDERS];
+    do {
+        if (tries++ == NGX_HTTP_MISTRAL_ORDERS) {
+            return 0;
+        }
+
+        n = atomic_fetch_add(&board->next, 1) + 1;
+        order = &board->orders[n % NGX_HTTP_MISTRAL_ORDERS];
+
+    } while (!ngx_http_mistral_cancel_take(order));
 
     atomic_store(&order->number, 0);
     ngx_cpystrn((u_char *) order->id, (u_char *) id, sizeof(order->id));
@@ -82,6 +92,24 @@ ngx_http_mistral_cancel_order(ngx_http_mistral_main_conf_t *mmcf,
     ngx_http_mistral_cancel_knock(mmcf);
 
     return n;
+}
+
+
+/* one writer at a time, and not while an earlier one waits */
+
+static ngx_uint_t
+ngx_http_mistral_cancel_take(ngx_http_mistral_order_t *order)
+{
+    uint64_t  now, taken;
+
+    now = (uint64_t) ngx_current_msec + 1;
+    taken = atomic_load(&order->taken);
+
+    if (taken != 0 && now - taken < NGX_HTTP_MISTRAL_ORDER_LIFE) {
+        return 0;
+    }
+
+    return atomic_compare_exchange_strong(&order->taken, &taken, now);
 }
 
 

@@ -2,9 +2,10 @@
 /*
  * Requests that an operator ends, whichever worker has them.
  *
- * A board in nginx's shared memory holds the newest orders.  Who orders
- * writes an entry and has every worker woken; each looks whether the id is
- * one of its own, ends that request and marks the entry.
+ * A board in nginx's shared memory holds the orders that somebody waits for.
+ * Who orders takes an entry whose time is over, writes it and has every worker
+ * woken; each looks whether the id is one of its own, ends that request and
+ * marks the entry.
  */
 
 #ifndef NGX_HTTP_MISTRAL_CANCEL_H
@@ -13,11 +14,14 @@
 #include "gateway/ngx_http_mistral.h"
 
 
-#define NGX_HTTP_MISTRAL_ORDERS    16
-#define NGX_HTTP_MISTRAL_ORDER_ID  64          /* bytes with the NUL */
+#define NGX_HTTP_MISTRAL_ORDERS      1024
+#define NGX_HTTP_MISTRAL_ORDER_ID    64        /* bytes with the NUL */
+#define NGX_HTTP_MISTRAL_ORDER_WAIT  2500      /* ms that one waits */
+#define NGX_HTTP_MISTRAL_ORDER_LIFE  5000      /* ms until an entry is free */
 
 
 typedef struct {
+    _Atomic uint64_t            taken;         /* ms, monotonic; 0: never */
     _Atomic uint64_t            number;        /* of the order; 0: nobody's, or
                                                   being written */
     _Atomic uint64_t            found;         /* = number: it was done */
@@ -32,7 +36,7 @@ typedef struct {
 } ngx_http_mistral_board_t;
 
 
-/* "id" has a NUL and fits; the number of the order */
+/* "id" has a NUL and fits; the number of the order, 0: there are too many */
 uint64_t ngx_http_mistral_cancel_order(ngx_http_mistral_main_conf_t *mmcf,
     const char *id);
 

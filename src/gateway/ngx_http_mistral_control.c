@@ -23,7 +23,6 @@
 
 
 /* a worker of an older engine looks for orders once a second */
-#define NGX_HTTP_MISTRAL_CONTROL_WAIT  2500    /* ms */
 #define NGX_HTTP_MISTRAL_CONTROL_LOOK  10      /* ms */
 
 
@@ -356,12 +355,22 @@ ngx_http_mistral_control_cancel(ngx_http_request_t *r)
         return ngx_http_mistral_control_cancelled(ctx);
     }
 
+    ctx->number = ngx_http_mistral_cancel_order(mmcf, ctx->id);
+
+    if (ctx->number == 0) {
+        ngx_memzero(&e, sizeof(mst_api_error_t));
+        (void) mst_api_error_set(&e, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                 "too_many_orders", "",
+                                 "Too many orders are being carried out; try "
+                                 "it again in a few seconds.");
+
+        return ngx_http_mistral_refuse(r, &e, NULL);
+    }
+
     ctx->timer.handler = ngx_http_mistral_control_look;
     ctx->timer.data = ctx;
     ctx->timer.log = r->connection->log;
-    ctx->end = ngx_current_msec + NGX_HTTP_MISTRAL_CONTROL_WAIT;
-    ctx->number = ngx_http_mistral_cancel_order(mmcf, ctx->id);
-
+    ctx->end = ngx_current_msec + NGX_HTTP_MISTRAL_ORDER_WAIT;
     cln->handler = ngx_http_mistral_control_cleanup;
 
     ngx_add_timer(&ctx->timer, 1);

@@ -106,7 +106,10 @@ ngx_http_mistral_jwt_require(ngx_http_mistral_auth_t *a,
                 return NGX_ERROR;
             }
 
-            if (text.len == 0 || (text.len == 1 && text.data[0] == '0')) {
+            if (text.len == 0
+                || (text.len == 1 && text.data[0] == '0')
+                || (text.len == 5 && ngx_memcmp(text.data, "false", 5) == 0))
+            {
                 *rc = require[i].status == NGX_HTTP_FORBIDDEN
                       ? NGX_HTTP_MISTRAL_AUTH_REQUIRE_403
                       : NGX_HTTP_MISTRAL_AUTH_REQUIRE_401;

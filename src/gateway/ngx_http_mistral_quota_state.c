@@ -41,6 +41,10 @@
                                                   lock */
 #define NGX_HTTP_MISTRAL_QUOTA_SLICES  8       /* in one turn */
 #define NGX_HTTP_MISTRAL_QUOTA_GROUPS  64
+#define NGX_HTTP_MISTRAL_QUOTA_FILE    (64 << 20)      /* bytes, and ... */
+#define NGX_HTTP_MISTRAL_QUOTA_RATIO   4       /* times the zone: a line is
+                                                  less than that of a node */
+#define NGX_HTTP_MISTRAL_QUOTA_FUTURE  (366 * 86400)   /* s */
 
 
 /* a file that is being written, in this worker */
@@ -63,6 +67,8 @@ static ngx_uint_t ngx_http_mistral_quota_writable(ngx_core_conf_t *ccf,
 static ngx_int_t ngx_http_mistral_quota_read(
     ngx_http_mistral_limit_zone_t *zone, struct stat *st, mst_buf_t *in);
 static void ngx_http_mistral_quota_load(ngx_http_mistral_limit_zone_t *zone);
+static void ngx_http_mistral_quota_aside(ngx_http_mistral_limit_zone_t *zone,
+    ngx_log_t *log, const char *why, const char *then);
 static void ngx_http_mistral_quota_merge(void *data, const mst_tally_t *t);
 static void ngx_http_mistral_quota_tick(ngx_event_t *ev);
 static ngx_uint_t ngx_http_mistral_quota_due(
@@ -226,6 +232,13 @@ ngx_http_mistral_quota_read(ngx_http_mistral_limit_zone_t *zone,
     if (fstat(fd, st) == 0 && !S_ISREG(st->st_mode)) {
         ngx_set_errno(NGX_EINVAL);
 
+    } else if ((uint64_t) st->st_size
+               > NGX_HTTP_MISTRAL_QUOTA_FILE
+                 + NGX_HTTP_MISTRAL_QUOTA_RATIO
+                   * (uint64_t) zone->shm_zone->shm.size)
+    {
+        ngx_set_errno(EFBIG);
+
     } else if (mst_buf_reserve(in, (size_t) st->st_size + 1) == MST_OK)
     {
         do {
@@ -244,7 +257,6 @@ ngx_http_mistral_quota_read(ngx_http_mistral_limit_zone_t *zone,
 static void
 ngx_http_mistral_quota_load(ngx_http_mistral_limit_zone_t *zone)
 {
-    char         aside[NGX_MAX_PATH];
     mst_buf_t    in;
     mst_err_t    err;
     ngx_int_t    rc;
@@ -275,18 +287,30 @@ ngx_http_mistral_quota_load(ngx_http_mistral_limit_zone_t *zone)
         return;
     }
 
-    /* not in the way of the next one, and not lost for who can repair it */
+    ngx_http_mistral_quota_aside(zone, zone->cycle->log, err.text,
+                                 "its quotas begin anew");
+}
+
+
+/* a broken file: not in the way of the next one, and not lost for who can
+   repair it */
+
+static void
+ngx_http_mistral_quota_aside(ngx_http_mistral_limit_zone_t *zone,
+    ngx_log_t *log, const char *why, const char *then)
+{
+    char  aside[NGX_MAX_PATH];
 
     (void) snprintf(aside, sizeof(aside), "%s.broken",
                     (char *) zone->state.data);
 
-    ngx_log_error(NGX_LOG_ERR, zone->cycle->log, 0,
+    ngx_log_error(NGX_LOG_ERR, log, 0,
                   "\"%V\", the state of mistral_quota_zone \"%V\", is broken: "
-                  "%s; its quotas begin anew and it is kept as \"%s\"",
-                  &zone->state, &zone->name, err.text, aside);
+                  "%s; %s and it is kept as \"%s\"",
+                  &zone->state, &zone->name, why, then, aside);
 
     if (!ngx_test_config && rename((char *) zone->state.data, aside) == -1) {
-        ngx_log_error(NGX_LOG_ERR, zone->cycle->log, ngx_errno,
+        ngx_log_error(NGX_LOG_ERR, log, ngx_errno,
                       "rename() \"%V\" to \"%s\" failed", &zone->state, aside);
     }
 }
@@ -298,12 +322,16 @@ ngx_http_mistral_quota_merge(void *data, const mst_tally_t *t)
     ngx_http_mistral_limit_zone_t *zone = data;
 
     ngx_str_t                       key;
-    mst_budget_span_t                      span;
+    mst_budget_span_t               span;
     ngx_http_mistral_limit_node_t  *node;
 
     mst_budget_span(&zone->window, t->start, &span);
 
-    if (span.end <= ngx_time()) {
+    /* over, or of a future that no clock set back explains */
+
+    if (span.end <= ngx_time()
+        || span.start > ngx_time() + NGX_HTTP_MISTRAL_QUOTA_FUTURE)
+    {
         return;
     }
 
@@ -639,10 +667,12 @@ ngx_http_mistral_quota_changed(ngx_http_mistral_limit_zone_t *zone)
                                   ngx_http_mistral_quota_merge, zone, &err)
                   != MST_OK)
     {
-        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "\"%V\", the state of mistral_quota_zone \"%V\", is "
-                      "broken: %s; it is overwritten", &zone->state,
-                      &zone->name, err.text);
+        ngx_http_mistral_quota_aside(zone, ngx_cycle->log, err.text,
+                                     "its quotas go on");
+
+        ngx_http_mistral_limit_lock(zone);
+        zone->table->dirty = 1;                /* there is no file now */
+        ngx_http_mistral_limit_unlock(zone);
     }
 
     mst_buf_fini(&in);

@@ -82,7 +82,7 @@ test_round_trip(void **state)
     t.key = mst_str("alice", 5);
     mst_tally_add(&b, &t);
 
-    t.start = INT64_MAX;
+    t.start = 253402300799;
     t.used = UINT64_MAX;
     t.key = mst_str(key, sizeof(key));
     mst_tally_add(&b, &t);
@@ -139,6 +139,9 @@ test_broken(void **state)
           "line 2 is broken" },
         { "mistral_quota 1\n9223372036854775808 1 a\nend 1\n",
           "line 2 is broken" },
+        { "mistral_quota 1\n9223372036854775807 1 a\nend 1\n",
+          "line 2 is broken" },
+        { "mistral_quota 1\n253402300800 1 a\nend 1\n", "line 2 is broken" },
         { longest, "line 2 is broken" }
     };
 
