@@ -58,7 +58,7 @@ POST /v1/completions
 --- error_code eval
 [400, 400, 400]
 --- response_body_like eval
-['the prompt is empty', '"code":"context_length_exceeded"', 'prompt\[1\]\[1\] is 256.*"param":"prompt\[1\]"']
+['the prompt is empty', '"code":"context_length_exceeded"', 'prompt\[1\]\[1\] is 256.*"param":"prompt\[1\]\[1\]"']
 
 
 

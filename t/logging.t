@@ -24,6 +24,7 @@ $conf =~ s{load_module .*}{load_module closed/module.so;
                            pid nginx.pid; $user
                            error_log logs/error.log notice;};
 $conf =~ s{path +models/.*;}{path null:rate=100;};
+$conf =~ s{/var/log/nginx/}{logs/}g;
 $conf =~ s{listen 8080;}{listen 127.0.0.1:$S->{port};};
 $conf =~ s/^http \{$/http {\n$temp/m;
 
@@ -90,7 +91,7 @@ sub line {
     my ($n, $loose) = @_;
     my @lines;
 
-    wait_for(sub { @lines = split /\n/, slurp($log); @lines >= $n }, 5);
+    wait_for(sub { @lines = split /\n/, slurp($log); @lines >= $n });
 
     is(scalar @lines, $n, "line $n");
 
