@@ -86,10 +86,18 @@ conf(main => 'master_process off;');
 run_nginx(0);
 ok(ready(), 'start without a master');
 @all = (programs(), master());
+mark();
 signal 'HUP', master();
 sleep 0.5;
-ok(alive(master()), 'a reload without a master does not crash');
-signal 'TERM', master();
+
+SKIP: {
+    skip 'OpenResty ends at HUP without a master', 1
+        if log_since() =~ /SIGHUP\) received from \d+, exiting/;
+
+    ok(alive(master()), 'a reload without a master does not crash');
+    signal 'TERM', master();
+}
+
 ok(gone(@all), 'nothing is left');
 
 nothing_left();

@@ -364,12 +364,18 @@ sub without_a_master {
 
     mark();
     kill 'HUP', master();
-    ok(wait_for(sub { log_since() =~ /reconfiguring/ && saved('alice') }),
+    ok(wait_for(sub { log_since() =~ /reconfiguring|exiting/
+                      && saved('alice') }),
        'a reload saves the state');
 
-    sleep 1;                                   # more than a timer's time
-    ok(alive(master()), 'and the process lives');
-    stop_nginx();
+    SKIP: {
+        skip 'OpenResty ends at HUP without a master', 1
+            if log_since() =~ /SIGHUP\) received from \d+, exiting/;
+
+        sleep 1;                               # more than a timer's time
+        ok(alive(master()), 'and the process lives');
+        stop_nginx();
+    }
 }
 
 
