@@ -153,8 +153,10 @@ SKIP: {
     $engine = engine();
     $supervisor = supervisor();
     mark();
+    signal 'STOP', $supervisor;                # or a new one is there first
     signal 'KILL', $engine;
     ok(wait_for(sub { set($max, 48 << 20) }), 'the group shrinks to 48 MiB');
+    signal 'CONT', $supervisor;
     ok(wait_for(sub { log_since() =~ /on signal 9.*on signal 9.*on signal 9/s },
                 60), 'too little for the model: the engine is killed')
         or diag log_since();
