@@ -283,7 +283,8 @@ test: deps
 	@$(MAKE) --no-print-directory all units model tokenizers $(VENV)/clients \
 	    $(BUILD)/t/tokenize $(BUILD)/t/jinja_render \
 	    $(if $(LONG),$(SLOW)/clients)
-	@$(MAKE) --no-print-directory SAN=1 BUILD=$(BUILD)/san all units fuzzers
+	@$(MAKE) --no-print-directory SAN=1 BUILD=$(BUILD)/san all units fuzzers \
+	    $(BUILD)/san/t/jinja_render
 	@$(MAKE) --no-print-directory SAN=thread BUILD=$(BUILD)/tsan tsan
 	@BUILD=$(BUILD) LONG=$(LONG) perl t/run.pl
 
