@@ -147,7 +147,11 @@ fuzz:
 # with SAN=1: an nginx that can load the module
 
 ifneq ($(SAN),)
-all: $(BUILD)/sbin/nginx $(BUILD)/models
+all: $(BUILD)/sbin/nginx $(BUILD)/models $(BUILD)/tokenizers
+
+$(BUILD)/tokenizers:
+	@mkdir -p $(@D)
+	@ln -s ../tokenizers $@
 endif
 
 $(BUILD)/models:
