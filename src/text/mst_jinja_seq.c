@@ -19,6 +19,13 @@ typedef struct {
 } mst_jinja_key_t;
 
 
+typedef struct {
+    mst_jinja_key_t  key;
+    int              reverse;
+    int              listed;       /* equal keys need no order */
+} mst_jinja_sort_t;
+
+
 static int
 mst_jinja_seq_given(mst_value_t v)
 {
@@ -288,11 +295,33 @@ mst_jinja_seq_reverse(mst_jinja_run_t *r, mst_value_t subject,
 }
 
 
+/*
+ * "sort" compares lists of keys, and a list asks for the order of those
+ * items alone that are not equal: two undefined ones are in order there
+ */
+
+static int
+mst_jinja_seq_order(mst_jinja_run_t *r, mst_value_t a, mst_value_t b,
+    int listed, int *order)
+{
+    int  equal;
+
+    *order = 0;
+    equal = listed ? mst_value_equal(r->w, a, b) : 0;
+
+    if (equal) {
+        return equal == MST_ERROR ? MST_ERROR : MST_OK;
+    }
+
+    return mst_value_order(r->w, a, b, order);
+}
+
+
 /* keys[] sorts items[] with it; merging from the bottom is stable */
 
 static int
-mst_jinja_seq_merge(mst_jinja_run_t *r, mst_value_t *keys,
-    mst_value_t *items, size_t n, int reverse)
+mst_jinja_seq_merge(mst_jinja_run_t *r, const mst_jinja_sort_t *s,
+    mst_value_t *keys, mst_value_t *items, size_t n)
 {
     int           order;
     size_t        width, i, j, k, left, mid, end;
@@ -313,13 +342,14 @@ mst_jinja_seq_merge(mst_jinja_run_t *r, mst_value_t *keys,
                 order = 0;
 
                 if (i < mid && j < end
-                    && mst_value_order(r->w, keys[j], keys[i], &order)
+                    && mst_jinja_seq_order(r, keys[j], keys[i], s->listed,
+                                           &order)
                        != MST_OK)
                 {
                     return MST_ERROR;
                 }
 
-                order = order == 2 ? 0 : reverse ? -order : order;
+                order = order == 2 ? 0 : s->reverse ? -order : order;
 
                 if (i < mid && (j == end || order >= 0)) {
                     spare[k] = keys[i];
@@ -344,7 +374,7 @@ mst_jinja_seq_merge(mst_jinja_run_t *r, mst_value_t *keys,
 
 static int
 mst_jinja_seq_sorted(mst_jinja_run_t *r, const mst_list_t *list,
-    const mst_jinja_key_t *k, int reverse, mst_value_t *v)
+    const mst_jinja_sort_t *s, mst_value_t *v)
 {
     size_t        i;
     mst_list_t   *sorted;
@@ -360,7 +390,9 @@ mst_jinja_seq_sorted(mst_jinja_run_t *r, const mst_list_t *list,
     for (i = 0; i < list->n; i++) {
         sorted->items[i] = list->items[i];
 
-        if (mst_jinja_seq_key(r, k, list->items[i], &keys[i]) != MST_OK) {
+        if (mst_jinja_seq_key(r, &s->key, list->items[i], &keys[i])
+            != MST_OK)
+        {
             return MST_ERROR;
         }
     }
@@ -369,7 +401,7 @@ mst_jinja_seq_sorted(mst_jinja_run_t *r, const mst_list_t *list,
     *v = mst_value_list(MST_VALUE_LIST, sorted);
 
     return list->n < 2 ? MST_OK
-           : mst_jinja_seq_merge(r, keys, sorted->items, list->n, reverse);
+           : mst_jinja_seq_merge(r, s, keys, sorted->items, list->n);
 }
 
 
@@ -377,8 +409,8 @@ static int
 mst_jinja_seq_sort(mst_jinja_run_t *r, mst_value_t subject,
     const mst_jinja_args_t *a, mst_value_t *v)
 {
-    mst_list_t       *list;
-    mst_jinja_key_t   k;
+    mst_list_t        *list;
+    mst_jinja_sort_t   s;
 
     if (mst_jinja_iterate(r, subject, &list) != MST_OK) {
         return MST_ERROR;
@@ -392,9 +424,11 @@ mst_jinja_seq_sort(mst_jinja_run_t *r, mst_value_t subject,
                               "supported");
     }
 
-    k = mst_jinja_seq_by(a->v[2], !mst_jinja_seq_flag(a->v[1]));
+    s.key = mst_jinja_seq_by(a->v[2], !mst_jinja_seq_flag(a->v[1]));
+    s.reverse = mst_jinja_seq_flag(a->v[0]);
+    s.listed = 1;
 
-    return mst_jinja_seq_sorted(r, list, &k, mst_jinja_seq_flag(a->v[0]), v);
+    return mst_jinja_seq_sorted(r, list, &s, v);
 }
 
 
@@ -406,7 +440,7 @@ mst_jinja_seq_dictsort(mst_jinja_run_t *r, mst_value_t subject,
     mst_text_t       *by;
     mst_value_t       pairs;
     mst_jinja_args_t  none;
-    mst_jinja_key_t   k;
+    mst_jinja_sort_t  s;
 
     by_value = 0;
 
@@ -437,11 +471,12 @@ mst_jinja_seq_dictsort(mst_jinja_run_t *r, mst_value_t subject,
         return MST_ERROR;
     }
 
-    k = mst_jinja_seq_by(mst_value_int(by_value),
-                         !mst_jinja_seq_flag(a->v[0]));
+    s.key = mst_jinja_seq_by(mst_value_int(by_value),
+                             !mst_jinja_seq_flag(a->v[0]));
+    s.reverse = mst_jinja_seq_flag(a->v[2]);
+    s.listed = 0;
 
-    return mst_jinja_seq_sorted(r, pairs.u.list, &k,
-                                mst_jinja_seq_flag(a->v[2]), v);
+    return mst_jinja_seq_sorted(r, pairs.u.list, &s, v);
 }
 
 

@@ -3,6 +3,7 @@
 import atexit
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -16,6 +17,17 @@ BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
 NGINX = os.environ.get("TEST_NGINX_BINARY", "/usr/sbin/nginx")
 MODEL = BUILD + "/models/SmolLM2-135M-Instruct.Q4_1.gguf"
 FOX = "The quick brown fox jumps over the lazy dog. "
+
+
+def seed():
+    """of a random test: always the same, so that a change is judged by itself
+    and not by luck; RANDOM_SEED=N for that one, =new for one never seen"""
+    given = os.environ.get("RANDOM_SEED", "1")
+    value = random.SystemRandom().randrange(1 << 31) if given == "new" \
+        else int(given)
+    print("# RANDOM_SEED=%d" % value, flush=True)
+    return value
+
 
 CONF = """
 load_module %(build)s/ngx_http_mistral_module.so;

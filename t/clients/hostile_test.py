@@ -2,7 +2,7 @@
 thousand, a byte at a time, less than they said, more than they read.  Nothing
 of theirs is kept and others are served meanwhile.  Prints TAP.
 
-    HOSTILE_SEED=N    the seed of a run before (one is printed)"""
+    RANDOM_SEED=N    another seed than the usual one; "new" draws one"""
 
 import os
 import random
@@ -15,11 +15,10 @@ import time
 
 sys.dont_write_bytecode = True
 
-from harness import FOX, Response, Server, done, ok, post, same, text_of, \
-    wait_until
+from harness import FOX, Response, Server, done, ok, post, same, seed, \
+    text_of, wait_until
 
-SEED = int(os.environ.get("HOSTILE_SEED", random.SystemRandom()
-                          .randrange(1 << 31)))
+SEED = seed()
 ABORTS = 1000
 IDLE = 10000
 THREADS = 4
@@ -431,7 +430,6 @@ def test_pipeline(server):
 
 
 def main():
-    print("# seed: HOSTILE_SEED=%d" % SEED, flush=True)
     server = Server(HTTP, workers=2, ready="/live", main=MAIN % 12000,
                     connections=12000)
     up = wait_until(lambda: all(server.model(m)["state"] == "ready"

@@ -2,7 +2,7 @@
 cases, conversations through templates in the style of each model family,
 and random expressions.  Prints TAP.
 
-    RANDOM_SEED=N    the seed of a run before (one is printed)"""
+    RANDOM_SEED=N    another seed than the usual one; "new" draws one"""
 
 import copy
 import json
@@ -14,15 +14,14 @@ import warnings
 
 sys.dont_write_bytecode = True
 
-from harness import done, ok
+from harness import done, ok, seed
 
 import jinja_cases
 import jinja_chats
 import jinja_env
 
 BUILD = os.environ.get("BUILD", "build")
-SEED = int(os.environ.get("RANDOM_SEED",
-                          random.SystemRandom().randrange(1 << 31)))
+SEED = seed()
 RANDOM = 3000
 
 # Python warns of templates that call what cannot be called

@@ -2,7 +2,7 @@
 several connections, streamed or not, some left in the middle.  The null model
 answers, so that most answers can be told beforehand.  Prints TAP.
 
-    RANDOM_SEED=N    the seed of a run before (one is printed)
+    RANDOM_SEED=N    another seed than the usual one; "new" draws one
     RANDOM_TIME=N    seconds, 20 by default"""
 
 import json
@@ -14,10 +14,10 @@ import time
 
 sys.dont_write_bytecode = True
 
-from harness import FOX, Response, Server, done, ok, post, same, wait_until
+from harness import FOX, Response, Server, done, ok, post, same, seed, \
+    wait_until
 
-SEED = int(os.environ.get("RANDOM_SEED", random.SystemRandom()
-                          .randrange(1 << 31)))
+SEED = seed()
 TIME = float(os.environ.get("RANDOM_TIME", 20))
 THREADS = 6
 CONTEXT = 1024
@@ -609,7 +609,6 @@ class Client(threading.Thread):
 
 
 def main():
-    print("# seed: RANDOM_SEED=%d" % SEED, flush=True)
     server = Server(HTTP, workers=2)
     if server.up:
         end = time.time() + TIME

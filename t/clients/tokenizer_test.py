@@ -17,7 +17,7 @@ import tiktoken
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, \
     pre_tokenizers
 
-from harness import BUILD, done, ok
+from harness import BUILD, done, ok, seed
 
 PROGRAM = BUILD + "/t/tokenize"
 FILES = BUILD + "/tokenizers/"
@@ -168,9 +168,7 @@ def hf_chars(texts):
 
 
 def main():
-    seed = int(os.environ.get("SEED", random.randrange(1 << 30)))
-    print("# SEED=%d" % seed)
-    rng = random.Random(seed)
+    rng = random.Random(seed())
     texts = [text(rng) for _ in range(COUNT)]
 
     for file in ("tokenizer.model.v1",
