@@ -31,7 +31,7 @@ WARN   = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 # gcc needs minutes and 700 MB for the vector kernels under sanitizers at -O2
 CFLAGS ?= $(if $(SAN),-O1 -g1 -fno-var-tracking-assignments,-O2 -g)
 MST_CFLAGS = -std=gnu11 -fPIC -fvisibility=hidden -ffp-contract=off \
-             -fno-strict-aliasing $(WARN) -Isrc -MMD -MP -D_GNU_SOURCE
+             -fno-strict-aliasing $(WARN) -Isrc -I. -MMD -MP -D_GNU_SOURCE
 LIBS   = -ljansson -lm -lpthread -ldl
 GATEWAY_LIBS = -lcrypto -lpcre2-8
 
