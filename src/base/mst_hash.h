@@ -12,8 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/mst_hd.h"
 
-static inline uint64_t
+
+static inline MST_HD uint64_t
 mst_hash_mix(uint64_t h)
 {
     h ^= h >> 33;

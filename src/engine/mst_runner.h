@@ -12,46 +12,9 @@
 #include <stdint.h>
 
 #include "base/mst_err.h"
-#include "base/mst_params.h"
+#include "base/mst_sample.h"
 #include "file/mst_script.h"
 #include "model/mst_forward.h"
-
-
-typedef struct {
-    int       status;              /* MST_OK: a token; MST_AGAIN: none yet,
-                                      ask again at ready_ns; MST_ERROR: this
-                                      sequence's numbers are broken (NaN) */
-    uint64_t  ready_ns;            /* also with MST_OK: the sequence is not
-                                      scheduled before; 0 = at once */
-    uint32_t  id;
-    int       end;                 /* the answer ends with this token, which
-                                      is text and no stop id (null model) */
-    float     logprob;             /* natural log, after penalties and bias,
-                                      at temperature 1; only with
-                                      MST_PARAMS_LOGPROBS */
-    uint32_t  n_top;
-    uint32_t  top_ids[MST_MAX_TOP_LOGPROBS];
-    float     top_logprobs[MST_MAX_TOP_LOGPROBS];   /* falling */
-} mst_sampled_t;
-
-
-/* what the sampler may look at, per sequence of the batch */
-typedef struct {
-    const mst_params_t  *params;
-    const mst_bias_t    *bias;     /* [n_bias] */
-    uint32_t             n_bias;
-    const uint32_t      *tokens;   /* [n_tokens] prompt and answer so far */
-    uint32_t             n_tokens;
-    uint32_t             n_prompt;
-    uint64_t             start_ns; /* when the sequence was submitted */
-    uint64_t             first_ns; /* now_ns of the step that gave its first
-                                      token; 0 = none yet */
-    const uint32_t      *stop_ids; /* [n_stop] of model and request: banned
-                                      while fewer than min_tokens stand */
-    uint32_t             n_stop;
-    int                  greedy;   /* past the soft limit */
-    int                  silent;   /* no token is wanted: with LOGITS_ALL */
-} mst_sample_t;
 
 
 typedef struct {

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/mst_hash.h"
+#include "base/mst_draw.h"
 #include "base/mst_mem.h"
 #include "engine/mst_sampler.h"
 
@@ -68,15 +68,7 @@ mst_sampler_fini(mst_sampler_t *s)
 double
 mst_sampler_uniform(uint64_t seed, uint32_t n)
 {
-    uint64_t  x;
-
-    /* SplitMix64 at its n-th step; the seed is mixed first, since clients
-       choose 1, 2, 3 */
-
-    x = mst_hash_mix(seed + 0x9e3779b97f4a7c15ull);
-    x = mst_hash_mix(x + ((uint64_t) n + 1) * 0x9e3779b97f4a7c15ull);
-
-    return (double) (x >> 11) * 0x1p-53;
+    return (double) mst_draw_bits(seed, n) * 0x1p-53;
 }
 
 
