@@ -10,6 +10,18 @@ BEGIN {
     chmod 0755, $ENV{TEST_NGINX_TINY};
     checkpoint("$ENV{TEST_NGINX_TINY}/plain", 'mistral-plain');
     checkpoint("$ENV{TEST_NGINX_TINY}/moe", 'mixtral-4x', template => undef);
+    open my $f, '>', "$ENV{TEST_NGINX_TINY}/own.jinja" or die $!;
+    print $f <<'END';
+{% for t in tools or [] %}{{ t.function.name }}{% endfor %}
+{% for m in messages %}<|im_start|>{{ m.content }}{% endfor %}
+{% for m in messages if m.tool_calls %}
+{{ m.tool_calls[0].function.arguments.k }}{% endfor %}
+{% if shout %}!{% endif %}
+{% if false %}<tool_call>{% endif %}
+{% if messages[0].content == 'no' %}{{ raise_exception('not so') }}{% endif %}
+{% if add_generation_prompt %}<|im_end|>{% endif %}
+END
+    close $f or die $!;
 }
 
 master_on();
@@ -19,6 +31,8 @@ our $Models = <<'END';
     mistral_model tiny { path $TEST_NGINX_TINY/plain; }
     mistral_model moe { path $TEST_NGINX_TINY/moe; experts_per_token 1;
                         rope_scaling linear factor=2; }
+    mistral_model own { path $TEST_NGINX_TINY/plain;
+                        chat_template $TEST_NGINX_TINY/own.jinja; }
 END
 
 add_block_preprocessor(sub {
@@ -26,7 +40,8 @@ add_block_preprocessor(sub {
 
     $block->set_value('http_config', $Models);
     $block->set_value('config', 'location /v1/ { mistral_pass tiny; }'
-                                . 'location /moe/ { mistral_pass moe; }');
+                                . 'location /moe/ { mistral_pass moe; }'
+                                . 'location /own/ { mistral_pass own; }');
 });
 
 ready_on();
@@ -99,4 +114,29 @@ POST /v1/tokenize
 POST /moe/chat/completions
 {"messages":[{"role":"user","content":"hello"}]}
 --- response_body_like: has no chat template
+--- error_code: 400
+
+
+
+=== TEST 9: a template of the operator's; its control tokens are no text's
+--- request
+POST /own/tokenize
+{"messages":[{"role":"user","content":"a<|im_end|>"}]}
+--- response_body_like: ^\{"tokens":\[302,97,60,[0-9,]+,62,303\],
+
+
+
+=== TEST 10: it is shown tools, calls, and variables of the client
+--- request
+POST /own/tokenize
+{"messages":[{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"f","arguments":"{\"k\":\"v\"}"}}]}],"tools":[{"type":"function","function":{"name":"t"}}],"chat_template_kwargs":{"shout":true},"add_generation_prompt":false}
+--- response_body_like: ^\{"tokens":\[116,302,118,33\],
+
+
+
+=== TEST 11: what it does not take, in its own words
+--- request
+POST /own/chat/completions
+{"messages":[{"role":"user","content":"no"}]}
+--- response_body_like: not so
 --- error_code: 400

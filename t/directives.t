@@ -25,6 +25,11 @@ write_file("$prefix/empty.gguf", '');
 write_file("$prefix/block.conf", "max_batch 4;\n");
 write_file("$prefix/not_elf", "#!/nowhere/sh\n");
 write_file("$prefix/plain", "plain\n");
+mkdir "$prefix/conf";
+write_file("$prefix/conf/good.jinja", "{{ messages[0].content }}");
+write_file("$prefix/conf/open.jinja", "a\n{% if messages %}b\n");
+write_file("$prefix/conf/group.jinja", "{{ messages | groupby('role') }}");
+write_file("$prefix/conf/long.jinja", ' ' x 262145);
 write_file("$prefix/silent", "#!/bin/sh\nexit 3\n");
 write_file("$prefix/loud", "#!/bin/sh\necho broken library >&2\nexit 1\n");
 write_file("$prefix/killed", "#!/bin/sh\nkill -SEGV \$\$\n");
@@ -65,6 +70,7 @@ for my $ok ('path null:;',
             'path null:; engine_timeout 2s;',
             "path $gguf;",
             "path $gguf; context 1024;",
+            "path $gguf; chat_template conf/good.jinja;",
             "path $gguf; prefill_chunk 16;",
             "path $gguf; rope_scaling linear factor=2; context 16384;",
             "path $gguf; rope_scaling llama3 factor=1.5 low_freq_factor=2"
@@ -122,6 +128,19 @@ for my $t (
     [ 'path null:; experts_per_token 0;', 'invalid value "0"' ],
     [ 'path null:; experts_per_token 2;',
       '"experts_per_token" is nothing that the null model has' ],
+    [ "path $gguf; chat_template '';", 'invalid value "" in "chat_template"' ],
+    [ "path $gguf; chat_template conf/gone;", "\"$prefix/conf/gone\" failed" ],
+    [ "path $gguf; chat_template conf;", "$prefix/conf\" must be a file of" ],
+    [ "path $gguf; chat_template conf/long.jinja;",
+      'long.jinja" must be a file of at most 262144 bytes' ],
+    [ "path $gguf; chat_template conf/open.jinja;",
+      'chat_template "conf/open.jinja": line 2: ' ],
+    [ "path $gguf; chat_template conf/group.jinja;", 'groupby' ],
+    [ "path $gguf; chat_template mistral-v7;", '"[INST]"' ],
+    [ "path $gguf; chat_template mistral-v8;", 'version 8' ],
+    [ "path $gguf; chat_template mistral-v3-x;", 'mistral-v3-x' ],
+    [ 'path null:; chat_template conf/good.jinja;',
+      '"chat_template" needs "tokenizer=" in the path of the null model' ],
     [ 'path null:; rope_scaling yarn factor=2;',
       '"rope_scaling" is nothing that the null model has' ],
 

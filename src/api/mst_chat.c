@@ -1,15 +1,12 @@
 
 /*
  * "messages" of a chat: see mst_chat.h.
- *
- * Calls of tools in a history (assistant messages with tool_calls) are
- * accepted, since roles and texts of such a chat are plain messages; it is
- * the template's business what it shows of them.
  */
 
 #include <stdio.h>
 #include <string.h>
 
+#include "api/mst_call.h"
 #include "api/mst_chat.h"
 #include "api/mst_field.h"
 #include "base/mst_mem.h"
@@ -20,17 +17,29 @@ typedef struct {
     mst_role_t   role;
 } mst_chat_role_t;
 
+/* where the parts and calls of the next message go */
+typedef struct {
+    mst_part_t  *part;
+    mst_call_t  *call;
+} mst_chat_place_t;
 
+
+static int mst_chat_reserve(const json_t *list, mst_chat_t *chat,
+    mst_api_error_t *e);
 static int mst_chat_message(const mst_field_t *f, mst_buf_t *text,
-    mst_message_t *m, int *prefix);
+    mst_chat_place_t *place, mst_message_t *m, int *prefix);
 static int mst_chat_role(const mst_field_t *f, mst_role_t *role);
-static int mst_chat_extras(const mst_field_t *f, int *prefix);
-static int mst_chat_calls(const mst_field_t *f);
-static int mst_chat_content(const mst_field_t *f, mst_role_t role,
-    mst_buf_t *text, mst_str_t *content);
+static int mst_chat_extras(const mst_field_t *f, mst_buf_t *text,
+    mst_message_t *m, int *prefix);
+static int mst_chat_content(const mst_field_t *f, mst_buf_t *text,
+    mst_chat_place_t *place, mst_message_t *m);
 static int mst_chat_parts(const mst_field_t *f, const json_t *list,
-    mst_buf_t *text, mst_str_t *content);
-static int mst_chat_part(const mst_field_t *f, mst_str_t *s);
+    mst_buf_t *text, mst_chat_place_t *place, mst_message_t *m);
+static int mst_chat_part(const mst_field_t *f, mst_role_t role,
+    mst_part_t *part);
+static int mst_chat_thinking(const mst_field_t *f, mst_part_t *part);
+static void mst_chat_join(mst_buf_t *text, mst_part_t *parts, size_t n,
+    mst_message_t *m);
 
 
 static const mst_chat_role_t  mst_chat_roles[] = {
@@ -45,34 +54,33 @@ static const mst_chat_role_t  mst_chat_roles[] = {
 
 static const char  *mst_chat_kinds[] = {
     "image_url", "input_audio", "audio_url", "video_url", "file",
-    "document_url", "reference", "refusal", "thinking", NULL
+    "document_url", "reference", "refusal", NULL
 };
 
 
 int
-mst_chat_parse(const json_t *list, mst_buf_t *text,
-    mst_message_t **messages, size_t *n, int *prefix, mst_api_error_t *e)
+mst_chat_parse(const json_t *list, mst_buf_t *text, mst_chat_t *chat,
+    int *prefix, mst_api_error_t *e)
 {
-    size_t       i;
-    mst_field_t  f;
+    size_t             i;
+    mst_field_t        f;
+    mst_chat_place_t   place;
 
-    *n = json_array_size(list);
-
-    if (*n == 0) {
+    if (json_array_size(list) == 0) {
         return mst_api_error_set(e, 400, MST_FIELD_VALUE, "messages",
                                  "messages is an empty list, must hold at "
                                  "least one message");
     }
 
-    *messages = mst_calloc(*n, sizeof(mst_message_t));
-
-    if (*messages == NULL) {
-        return mst_api_error_set(e, 500, NULL, NULL, "out of memory");
+    if (mst_chat_reserve(list, chat, e) != MST_OK) {
+        return MST_ERROR;
     }
 
+    place.part = chat->parts;
+    place.call = chat->calls;
     f.e = e;
 
-    for (i = 0; i < *n; i++) {
+    for (i = 0; i < chat->n; i++) {
         f.object = json_array_get(list, i);
 
         (void) snprintf(f.path, sizeof(f.path), "messages[%zu]", i);
@@ -86,12 +94,14 @@ mst_chat_parse(const json_t *list, mst_buf_t *text,
 
         *prefix = 0;
 
-        if (mst_chat_message(&f, text, &(*messages)[i], prefix) != MST_OK) {
+        if (mst_chat_message(&f, text, &place, &chat->messages[i], prefix)
+            != MST_OK)
+        {
             return MST_ERROR;
         }
 
-        if (*prefix && (i + 1 < *n
-                        || (*messages)[i].role != MST_ROLE_ASSISTANT))
+        if (*prefix && (i + 1 < chat->n
+                        || chat->messages[i].role != MST_ROLE_ASSISTANT))
         {
             return mst_field_error(&f, "prefix", MST_FIELD_VALUE,
                                    mst_field_get(&f, "prefix"), "which only "
@@ -104,16 +114,51 @@ mst_chat_parse(const json_t *list, mst_buf_t *text,
 
 
 static int
-mst_chat_message(const mst_field_t *f, mst_buf_t *text, mst_message_t *m,
-    int *prefix)
+mst_chat_reserve(const json_t *list, mst_chat_t *chat, mst_api_error_t *e)
+{
+    size_t   i, parts;
+    json_t  *message;
+
+    chat->n = json_array_size(list);
+    parts = 0;
+
+    json_array_foreach(list, i, message) {
+        parts += json_array_size(json_object_get(message, "content"));
+        chat->n_calls += mst_call_count(message);
+    }
+
+    chat->messages = mst_calloc(chat->n, sizeof(mst_message_t));
+    chat->parts = mst_calloc(parts + 1, sizeof(mst_part_t));
+    chat->calls = mst_calloc(chat->n_calls + 1, sizeof(mst_call_t));
+
+    return chat->messages && chat->parts && chat->calls ? MST_OK
+           : mst_api_error_set(e, 500, NULL, NULL, "out of memory");
+}
+
+
+static int
+mst_chat_message(const mst_field_t *f, mst_buf_t *text,
+    mst_chat_place_t *place, mst_message_t *m, int *prefix)
 {
     if (mst_chat_role(f, &m->role) != MST_OK
-        || mst_chat_extras(f, prefix) != MST_OK)
+        || mst_chat_extras(f, text, m, prefix) != MST_OK)
     {
         return MST_ERROR;
     }
 
-    return mst_chat_content(f, m->role, text, &m->content);
+    /* calls of others are ignored, as unknown fields are */
+
+    if (m->role == MST_ROLE_ASSISTANT) {
+
+        if (mst_call_parse(f, text, place->call, &m->n_calls) != MST_OK) {
+            return MST_ERROR;
+        }
+
+        m->calls = place->call;
+        place->call += m->n_calls;
+    }
+
+    return mst_chat_content(f, text, place, m);
 }
 
 
@@ -153,16 +198,29 @@ mst_chat_role(const mst_field_t *f, mst_role_t *role)
 /* what may stand beside role and content */
 
 static int
-mst_chat_extras(const mst_field_t *f, int *prefix)
+mst_chat_extras(const mst_field_t *f, mst_buf_t *text, mst_message_t *m,
+    int *prefix)
 {
-    json_t    *audio;
-    mst_str_t  s;
+    json_t     *audio;
+    mst_str_t   name, id, thinking;
 
-    if (mst_field_string(f, "name", &s) == MST_ERROR
-        || mst_field_string(f, "tool_call_id", &s) == MST_ERROR
+    name = mst_str("", 0);
+    id = name;
+    thinking = name;
+
+    if (mst_field_string(f, "name", &name) == MST_ERROR
+        || mst_field_string(f, "tool_call_id", &id) == MST_ERROR
+        || mst_field_string(f, "reasoning_content", &thinking) == MST_ERROR
         || mst_field_flag(f, "prefix", prefix) == MST_ERROR)
     {
         return MST_ERROR;
+    }
+
+    m->name = mst_chat_copy(text, name);
+    m->call_id = mst_chat_copy(text, id);
+
+    if (m->role == MST_ROLE_ASSISTANT) {
+        m->thinking = mst_chat_copy(text, thinking);
     }
 
     audio = mst_field_get(f, "audio");
@@ -176,38 +234,33 @@ mst_chat_extras(const mst_field_t *f, int *prefix)
 
 
 static int
-mst_chat_content(const mst_field_t *f, mst_role_t role, mst_buf_t *text,
-    mst_str_t *content)
+mst_chat_content(const mst_field_t *f, mst_buf_t *text,
+    mst_chat_place_t *place, mst_message_t *m)
 {
-    int      rc;
     json_t  *value;
 
     value = mst_field_get(f, "content");
 
     if (value == NULL) {
 
-        if (role == MST_ROLE_ASSISTANT) {
-            rc = mst_chat_calls(f);
-
-            if (rc != MST_DECLINED) {
-                *content = mst_str("", 0);
-                return rc;
-            }
+        if (m->n_calls) {
+            m->content = mst_str("", 0);
+            return MST_OK;
         }
 
-        return mst_field_missing(f, "content", role == MST_ROLE_ASSISTANT
+        return mst_field_missing(f, "content", m->role == MST_ROLE_ASSISTANT
                                  ? "a string or a list of text parts where "
                                    "there are no tool_calls"
                                  : "a string or a list of text parts");
     }
 
     if (json_is_string(value)) {
-        *content = mst_chat_copy(text, mst_field_as_string(value));
+        m->content = mst_chat_copy(text, mst_field_as_string(value));
         return MST_OK;
     }
 
     if (json_is_array(value)) {
-        return mst_chat_parts(f, value, text, content);
+        return mst_chat_parts(f, value, text, place, m);
     }
 
     return mst_field_error(f, "content", MST_FIELD_TYPE, value,
@@ -215,37 +268,14 @@ mst_chat_content(const mst_field_t *f, mst_role_t role, mst_buf_t *text,
 }
 
 
-/* MST_OK: the message calls a tool; MST_DECLINED: it does not */
-
-static int
-mst_chat_calls(const mst_field_t *f)
-{
-    const json_t  *calls;
-
-    switch (mst_field_array(f, "tool_calls", &calls)) {
-
-    case MST_OK:
-        return json_array_size(calls) ? MST_OK : MST_DECLINED;
-
-    case MST_ERROR:
-        return MST_ERROR;
-
-    default:
-        return mst_field_object(f, "function_call", &calls);
-    }
-}
-
-
 static int
 mst_chat_parts(const mst_field_t *f, const json_t *list, mst_buf_t *text,
-    mst_str_t *content)
+    mst_chat_place_t *place, mst_message_t *m)
 {
-    size_t       i, n, start;
-    mst_str_t    s;
+    size_t       i, n;
     mst_field_t  part;
 
     n = json_array_size(list);
-    start = text->len;
 
     if (n == 0) {
         return mst_field_error(f, "content", MST_FIELD_VALUE, list,
@@ -267,25 +297,58 @@ mst_chat_parts(const mst_field_t *f, const json_t *list, mst_buf_t *text,
 
         (void) strcat(part.path, ".");
 
-        if (mst_chat_part(&part, &s) != MST_OK) {
+        if (mst_chat_part(&part, m->role, &place->part[i]) != MST_OK) {
             return MST_ERROR;
         }
-
-        if (i) {
-            (void) mst_chat_copy(text, mst_str("\n", 1));
-        }
-
-        (void) mst_chat_copy(text, s);
     }
 
-    *content = mst_str(text->data + start, text->len - start);
+    mst_chat_join(text, place->part, n, m);
+    place->part += n;
 
     return MST_OK;
 }
 
 
+/* texts are copied with newlines between them; thoughts stand apart */
+
+static void
+mst_chat_join(mst_buf_t *text, mst_part_t *parts, size_t n, mst_message_t *m)
+{
+    int     first;
+    size_t  i, start;
+
+    for (i = 0; i < n; i++) {
+
+        if (parts[i].thinking) {
+            parts[i].text = mst_chat_copy(text, parts[i].text);
+        }
+    }
+
+    start = text->len;
+    first = 1;
+
+    for (i = 0; i < n; i++) {
+
+        if (parts[i].thinking) {
+            continue;
+        }
+
+        if (!first) {
+            (void) mst_chat_copy(text, mst_str("\n", 1));
+        }
+
+        first = 0;
+        parts[i].text = mst_chat_copy(text, parts[i].text);
+    }
+
+    m->content = mst_str(text->data + start, text->len - start);
+    m->parts = parts;
+    m->n_parts = n;
+}
+
+
 static int
-mst_chat_part(const mst_field_t *f, mst_str_t *s)
+mst_chat_part(const mst_field_t *f, mst_role_t role, mst_part_t *part)
 {
     int          rc;
     mst_str_t    type;
@@ -302,10 +365,16 @@ mst_chat_part(const mst_field_t *f, mst_str_t *s)
     }
 
     if (mst_str_eq(type, "text")) {
-        rc = mst_field_string(f, "text", s);
+        rc = mst_field_string(f, "text", &part->text);
 
         return rc != MST_DECLINED ? rc
                : mst_field_missing(f, "text", "a string");
+    }
+
+    if (mst_str_eq(type, "thinking")
+        && (role == MST_ROLE_ASSISTANT || role == MST_ROLE_SYSTEM))
+    {
+        return mst_chat_thinking(f, part);
     }
 
     for (kind = mst_chat_kinds; *kind; kind++) {
@@ -317,6 +386,51 @@ mst_chat_part(const mst_field_t *f, mst_str_t *s)
 
     return mst_field_error(f, "type", MST_FIELD_VALUE,
                            mst_field_get(f, "type"), "must be \"text\"");
+}
+
+
+/* Mistral's API sends a list of one text, its library a string */
+
+static int
+mst_chat_thinking(const mst_field_t *f, mst_part_t *part)
+{
+    int           rc, closed;
+    json_t       *value;
+    mst_field_t   text;
+
+    closed = 1;
+    part->thinking = 1;
+    value = mst_field_get(f, "thinking");
+
+    if (mst_field_flag(f, "closed", &closed) == MST_ERROR) {
+        return MST_ERROR;
+    }
+
+    part->open = !closed;
+
+    if (json_is_string(value)) {
+        part->text = mst_field_as_string(value);
+        return MST_OK;
+    }
+
+    if (json_array_size(value) != 1
+        || !json_is_object(json_array_get(value, 0)))
+    {
+        return value ? mst_field_error(f, "thinking", MST_FIELD_TYPE, value,
+                                       "must be a string or a list of one "
+                                       "text part")
+                     : mst_field_missing(f, "thinking", "a string");
+    }
+
+    text.object = json_array_get(value, 0);
+    text.e = f->e;
+    (void) snprintf(text.path, sizeof(text.path), "%.48sthinking[0].",
+                    f->path);
+
+    rc = mst_field_string(&text, "text", &part->text);
+
+    return rc != MST_DECLINED ? rc
+           : mst_field_missing(&text, "text", "a string");
 }
 
 
@@ -338,6 +452,7 @@ mst_chat_safe(mst_message_t **messages, size_t *n, mst_api_error_t *e)
 
     memmove(m + 1, m, *n * sizeof(mst_message_t));
 
+    memset(m, 0, sizeof(mst_message_t));
     m[0].role = MST_ROLE_SYSTEM;
     m[0].content = safe;
 

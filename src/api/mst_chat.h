@@ -1,6 +1,6 @@
 
 /*
- * "messages" of a chat: roles and texts.
+ * "messages" of a chat: roles, texts, thoughts, and calls of tools.
  */
 
 #ifndef MST_CHAT_H
@@ -13,17 +13,26 @@
 #include "base/mst_message.h"
 
 
+typedef struct {
+    mst_message_t  *messages;      /* [n] */
+    size_t          n;
+    mst_part_t     *parts;         /* of all messages */
+    mst_call_t     *calls;         /* [n_calls] of all messages */
+    size_t          n_calls;
+} mst_chat_t;
+
+
 /*
- * Checks the list and fills *messages (mst_free() it, also after an error)
- * and *n.  The texts are copied into "text", which must have room for them:
- * it is never grown, so that pointers into it stay good.  All text of a JSON
- * document fits in the document's own size.
+ * Checks the list and fills *chat, which is zero: mst_free() its messages and
+ * parts and mst_call_free() its calls, also after an error.  The texts are
+ * copied into "text", which must have room for them: it is never grown, so
+ * that pointers into it stay good.  All text of a JSON document fits in the
+ * document's own size.
  *
- * Parts of one message are joined by newlines, as other engines do.  *prefix
- * says whether the last message, an assistant's, is "prefix": true.
+ * *prefix says whether the last message, an assistant's, is "prefix": true.
  */
-int mst_chat_parse(const json_t *list, mst_buf_t *text,
-    mst_message_t **messages, size_t *n, int *prefix, mst_api_error_t *e);
+int mst_chat_parse(const json_t *list, mst_buf_t *text, mst_chat_t *chat,
+    int *prefix, mst_api_error_t *e);
 
 /* "safe_prompt": Mistral's words for it as a first system message */
 int mst_chat_safe(mst_message_t **messages, size_t *n, mst_api_error_t *e);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/mst_call.h"
 #include "api/mst_chat.h"
 #include "api/mst_field.h"
 #include "api/mst_input.h"
@@ -54,6 +55,7 @@ static int mst_request_messages(const mst_field_t *f,
 static int mst_request_completion(const mst_field_t *f,
     mst_request_owner_t *o);
 static int mst_request_turn(const mst_field_t *f, mst_request_t *r);
+static int mst_request_settings(const mst_field_t *f, mst_request_owner_t *o);
 static int mst_request_answer(const mst_field_t *f, mst_request_owner_t *o);
 static int mst_request_stream(const mst_field_t *f, mst_request_t *r);
 static int mst_request_tokenize(const mst_field_t *f,
@@ -194,7 +196,11 @@ mst_request_destroy(mst_request_t *r)
     o = (mst_request_owner_t *) r;
 
     mst_free(r->messages);
+    mst_free(r->parts);
+    mst_call_free(r->calls, r->n_calls);
     mst_free(r->system);
+    mst_free(r->tools.owned);
+    mst_free(r->variables_owned);
     mst_input_destroy(r);
     mst_free(r->bias);
     mst_free(r->stop_ids);
@@ -272,8 +278,7 @@ static int
 mst_request_chat(const mst_field_t *f, mst_request_owner_t *o)
 {
     if (mst_field_flag(f, "echo", &o->request.echo) == MST_ERROR
-        || mst_request_messages(f, o) == MST_ERROR
-        || mst_tools_parse(f, &o->text, &o->request.tools) != MST_OK)
+        || mst_request_messages(f, o) == MST_ERROR)
     {
         return MST_ERROR;
     }
@@ -290,6 +295,7 @@ static int
 mst_request_messages(const mst_field_t *f, mst_request_owner_t *o)
 {
     int             rc, safe, prefix;
+    mst_chat_t      chat;
     const json_t   *list;
     mst_request_t  *r;
 
@@ -303,11 +309,20 @@ mst_request_messages(const mst_field_t *f, mst_request_owner_t *o)
         return rc;
     }
 
-    if (mst_chat_parse(list, &o->text, &r->messages, &r->n_messages, &prefix,
-                       f->e)
-        != MST_OK
+    memset(&chat, 0, sizeof(mst_chat_t));
+
+    rc = mst_chat_parse(list, &o->text, &chat, &prefix, f->e);
+
+    r->messages = chat.messages;
+    r->n_messages = chat.n;
+    r->parts = chat.parts;
+    r->calls = chat.calls;
+    r->n_calls = chat.n_calls;
+
+    if (rc != MST_OK
         || mst_field_flag(f, "safe_prompt", &safe) == MST_ERROR
-        || mst_request_turn(f, r) != MST_OK)
+        || mst_request_turn(f, r) != MST_OK
+        || mst_request_settings(f, o) != MST_OK)
     {
         return MST_ERROR;
     }
@@ -360,6 +375,61 @@ mst_request_turn(const mst_field_t *f, mst_request_t *r)
     r->closed = !opening;
 
     return MST_OK;
+}
+
+
+/* what the template gets beside messages; which of it is known is the
+   template's business */
+
+static int
+mst_request_settings(const mst_field_t *f, mst_request_owner_t *o)
+{
+    size_t          i;
+    mst_str_t       effort;
+    const json_t   *variables;
+    mst_request_t  *r;
+
+    static const char *const  efforts[] = {
+        "none", "minimal", "low", "medium", "high", "xhigh", "max"
+    };
+
+    r = &o->request;
+    effort = mst_str("", 0);
+    variables = NULL;
+
+    if (mst_field_string(f, "reasoning_effort", &effort) == MST_ERROR
+        || mst_field_object(f, "chat_template_kwargs", &variables)
+           == MST_ERROR
+        || mst_tools_parse(f, &o->text, &r->tools) != MST_OK)
+    {
+        return MST_ERROR;
+    }
+
+    if (json_object_size(variables)) {
+        r->variables_owned = mst_call_dump(variables, &r->variables.len);
+        r->variables.data = r->variables_owned;
+
+        if (r->variables_owned == NULL) {
+            return mst_api_error_set(f->e, 500, NULL, NULL, "out of memory");
+        }
+    }
+
+    if (mst_field_get(f, "reasoning_effort") == NULL) {
+        return MST_OK;
+    }
+
+    for (i = 0; i < sizeof(efforts) / sizeof(efforts[0]); i++) {
+
+        if (mst_str_eq(effort, efforts[i])) {
+            r->effort = mst_chat_copy(&o->text, effort);
+            return MST_OK;
+        }
+    }
+
+    return mst_field_error(f, "reasoning_effort", MST_FIELD_VALUE,
+                           mst_field_get(f, "reasoning_effort"), "must be "
+                           "one of none, minimal, low, medium, high, xhigh "
+                           "and max");
 }
 
 

@@ -71,7 +71,13 @@ typedef struct {
     mst_message_t   *messages;         /* [n_messages] chat, tokenize */
     size_t           n_messages;
     int              safe;             /* the first is safe_prompt's */
+    mst_part_t      *parts;            /* of all messages, owned */
+    mst_call_t      *calls;            /* [n_calls] of all messages, owned */
+    size_t           n_calls;
     char            *system;           /* mst_system.c's text, owned */
+    mst_str_t        effort;           /* reasoning_effort; len 0: absent */
+    mst_str_t        variables;        /* chat_template_kwargs, as JSON */
+    char            *variables_owned;  /* its memory */
 
     int              continue_last;    /* the last message, an assistant's, is
                                           what the answer goes on with */

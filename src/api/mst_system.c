@@ -49,6 +49,7 @@ mst_system_apply(mst_request_t *r, const mst_system_t *s, size_t n)
 
     memmove(m + 1, m + head, (r->n_messages - head) * sizeof(mst_message_t));
 
+    memset(m, 0, sizeof(mst_message_t));
     m[0].role = MST_ROLE_SYSTEM;
     m[0].content = mst_str(text.data, text.len);
 

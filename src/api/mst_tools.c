@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/mst_call.h"
 #include "api/mst_chat.h"
 #include "api/mst_tools.h"
 
@@ -67,6 +68,15 @@ mst_tools_parse(const mst_field_t *f, mst_buf_t *text, mst_tools_t *tools)
 
         if (mst_tools_one(&tool) != MST_OK) {
             return MST_ERROR;
+        }
+    }
+
+    if (n) {
+        tools->owned = mst_call_dump(list, &tools->json.len);
+        tools->json.data = tools->owned;
+
+        if (tools->owned == NULL) {
+            return mst_api_error_set(f->e, 500, NULL, NULL, "out of memory");
         }
     }
 

@@ -30,6 +30,8 @@ typedef struct {
     mst_tools_choice_t  choice;
     mst_str_t           name;      /* of the tool that must be called */
     int                 single;    /* "parallel_tool_calls": false */
+    mst_str_t           json;      /* the list as compact JSON; len 0: none */
+    char               *owned;     /* its memory, mst_free() it */
 } mst_tools_t;
 
 

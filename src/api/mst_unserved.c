@@ -41,14 +41,13 @@ static const mst_unserved_t  mst_unserved_table[] = {
 
     /* OpenAI */
 
-    { "tools", MST_UNSERVED_TOKENIZE, mst_unserved_empty },
     { "functions", MST_UNSERVED_CHAT, mst_unserved_empty },
     { "function_call", MST_UNSERVED_CHAT, mst_unserved_tool_choice },
     { "response_format", MST_UNSERVED_ANSWER, mst_unserved_response_format },
     { "audio", MST_UNSERVED_CHAT, NULL },
     { "modalities", MST_UNSERVED_CHAT, mst_unserved_modalities },
     { "prediction", MST_UNSERVED_CHAT, NULL },
-    { "reasoning_effort", MST_UNSERVED_ANSWER, mst_unserved_effort },
+    { "reasoning_effort", MST_UNSERVED_COMPLETION, mst_unserved_effort },
     { "verbosity", MST_UNSERVED_CHAT, mst_unserved_verbosity },
     { "web_search_options", MST_UNSERVED_CHAT, NULL },
     { "suffix", MST_UNSERVED_COMPLETION, mst_unserved_empty },
@@ -82,8 +81,7 @@ static const mst_unserved_t  mst_unserved_table[] = {
     { "return_tokens_as_token_ids", MST_UNSERVED_ANSWER, mst_unserved_false },
     { "num_experts_per_tok", MST_UNSERVED_ANSWER, NULL },
     { "truncate_prompt_tokens", MST_UNSERVED_ANSWER, NULL },
-    { "chat_template", MST_UNSERVED_MESSAGES, NULL },
-    { "chat_template_kwargs", MST_UNSERVED_MESSAGES, mst_unserved_empty }
+    { "chat_template", MST_UNSERVED_MESSAGES, NULL }
 };
 
 

@@ -81,6 +81,9 @@ typedef struct {
     ngx_uint_t                  reload;        /* ngx_http_mistral_reload_e */
     ngx_msec_t                  engine_timeout;
 
+    ngx_str_t                   chat;          /* of chat_template, a text or
+                                                  a name; data NULL: none */
+    ngx_str_t                   chat_name;     /* as it is configured */
     mst_tokenizer_t            *tokenizer;     /* destroyed with the cycle */
     mst_template_t             *template;
     mst_toolmark_t              marks;         /* of calls and thoughts */

@@ -86,6 +86,13 @@ char *ngx_http_mistral_tune_rope(ngx_conf_t *cf, mst_tune_t *tune);
 ngx_int_t ngx_http_mistral_load_model(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m);
 
+/* template.c: chat_template; NGX_DECLINED: it is not there */
+ngx_int_t ngx_http_mistral_template_set(ngx_conf_t *cf,
+    ngx_http_mistral_model_t *m, ngx_str_t *value);
+ngx_int_t ngx_http_mistral_template_create(ngx_http_mistral_model_t *m,
+    const mst_tokenizer_t *tokenizer, mst_err_t *err);
+void ngx_http_mistral_template_marks(ngx_http_mistral_model_t *m);
+
 /* load_script.c: the null model's vocabulary, and then what it says;
    load_script: NGX_OK or NGX_ERROR with a sentence in err */
 ngx_int_t ngx_http_mistral_load_script_vocab(ngx_conf_t *cf,

@@ -124,7 +124,7 @@ ngx_http_mistral_model_load(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
     }
 
     if (rc == NGX_OK && m->tokenizer) {
-        mst_toolmark_find(&m->marks, m->tokenizer, m->marks.tags);
+        ngx_http_mistral_template_marks(m);
     }
 
     return rc;
@@ -184,6 +184,10 @@ ngx_http_mistral_load_null(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
 
     if (m->tokenizer) {
         rc = ngx_http_mistral_load_script(m, &err);
+
+    } else if (m->chat.data) {
+        rc = mst_err_set(&err, "\"chat_template\" needs \"tokenizer=\" in "
+                         "the path of the null model");
 
     } else {
         m->tokenizer = mst_tokenizer_create_bytes(&err);

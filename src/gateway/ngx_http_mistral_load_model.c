@@ -102,7 +102,10 @@ ngx_http_mistral_load_gguf(ngx_http_mistral_model_t *m, mst_err_t *err)
     {
         m->tokenizer = mst_tokenizer_create_gguf(g, err);
 
-        if (m->tokenizer != NULL) {
+        if (m->tokenizer != NULL
+            && ngx_http_mistral_template_create(m, m->tokenizer, err)
+               == NGX_DECLINED)
+        {
             m->template = mst_template_create_gguf(g, m->tokenizer, err);
         }
 
@@ -165,6 +168,10 @@ ngx_http_mistral_load_words(ngx_http_mistral_model_t *m, mst_check_t *check,
                          m->setup->path, d.file, (unsigned) n,
                          (unsigned) check->n_vocab);
     } else {
+        rc = ngx_http_mistral_template_create(m, d.tokenizer, err);
+    }
+
+    if (rc == NGX_DECLINED) {
         rc = mst_template_create_dir(&d, m->setup->path, &m->template, err);
     }
 

@@ -97,7 +97,10 @@ ngx_http_mistral_script_gguf(ngx_http_mistral_model_t *m, int fd,
 
     m->tokenizer = mst_tokenizer_create_gguf(g, err);
 
-    if (m->tokenizer) {
+    if (m->tokenizer
+        && ngx_http_mistral_template_create(m, m->tokenizer, err)
+           == NGX_DECLINED)
+    {
         m->template = mst_template_create_gguf(g, m->tokenizer, err);
     }
 
@@ -152,12 +155,13 @@ ngx_http_mistral_script_dir(ngx_http_mistral_model_t *m, int fd,
 
     why.text[0] = '\0';
 
-    if (mst_template_create_dir(&d, path, &m->template, &why) != MST_OK) {
+    if (ngx_http_mistral_template_create(m, d.tokenizer, err) == NGX_DECLINED
+        && mst_template_create_dir(&d, path, &m->template, &why) != MST_OK)
+    {
         m->template = mst_template_create_plain(err);
     }
 
     m->tokenizer = d.tokenizer;
-    m->marks.tags = d.chat && strstr(d.chat, "<tool_call>") != NULL;
     d.tokenizer = NULL;
 
     mst_tokenizer_dir_close(&d);
@@ -211,9 +215,6 @@ ngx_http_mistral_load_script(ngx_http_mistral_model_t *m, mst_err_t *err)
     }
 
     mst_script_fini(&script);
-
-    mst_toolmark_find(&m->marks, m->tokenizer, m->marks.tags);
-    m->tools = mst_toolmark_can(&m->marks);
 
     return NGX_OK;
 }

@@ -67,6 +67,8 @@ static char *ngx_http_mistral_model_rope_scaling(ngx_conf_t *cf,
     ngx_http_mistral_block_t *b);
 static char *ngx_http_mistral_model_experts(ngx_conf_t *cf,
     ngx_http_mistral_block_t *b);
+static char *ngx_http_mistral_model_chat_template(ngx_conf_t *cf,
+    ngx_http_mistral_block_t *b);
 static char *ngx_http_mistral_model_number(ngx_conf_t *cf, ngx_str_t *value,
     uint32_t max, uint32_t *number);
 static ngx_int_t ngx_http_mistral_model_name_ok(ngx_conf_t *cf,
@@ -113,6 +115,9 @@ static ngx_http_mistral_param_t  ngx_http_mistral_params[] = {
 
     { ngx_string("experts_per_token"), 1, 1,
       ngx_http_mistral_model_experts },
+
+    { ngx_string("chat_template"), 1, 1,
+      ngx_http_mistral_model_chat_template },
 
     { ngx_null_string, 0, 0, NULL }
 };
@@ -267,6 +272,23 @@ ngx_http_mistral_model_path(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
     ngx_memcpy(b->model->setup->path, path.data, path.len);
 
     return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_mistral_model_chat_template(ngx_conf_t *cf,
+    ngx_http_mistral_block_t *b)
+{
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    if (value[1].len == 0) {
+        return ngx_http_mistral_model_invalid(cf, &value[1]);
+    }
+
+    return ngx_http_mistral_template_set(cf, b->model, &value[1]) == NGX_OK
+           ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
 

@@ -136,6 +136,12 @@ ngx_http_mistral_text_size(ngx_http_mistral_ctx_t *ctx)
         size += body->messages[i].content.len + NGX_HTTP_MISTRAL_TURN;
     }
 
+    for (i = 0; i < body->n_calls; i++) {
+        size += body->calls[i].arguments.len + NGX_HTTP_MISTRAL_TURN;
+    }
+
+    size += body->tools.json.len;
+
     for (i = 0; i < body->n_inputs; i++) {
         size += body->inputs[i].text.len;
     }
@@ -226,13 +232,19 @@ static ngx_int_t
 ngx_http_mistral_build_chat(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_source_t *source)
 {
-    mst_err_t           err;
-    mst_request_t      *body;
-    mst_template_end_t  end;
+    mst_err_t             err;
+    mst_request_t        *body;
+    mst_template_chat_t   chat;
 
     body = ctx->body;
-    end = body->continue_last ? MST_TEMPLATE_CONTINUE
-          : body->closed ? MST_TEMPLATE_CLOSED : MST_TEMPLATE_ANSWER;
+
+    chat.messages = body->messages;
+    chat.n = body->n_messages;
+    chat.end = body->continue_last ? MST_TEMPLATE_CONTINUE
+               : body->closed ? MST_TEMPLATE_CLOSED : MST_TEMPLATE_ANSWER;
+    chat.tools = body->tools.json;
+    chat.variables = body->variables;
+    chat.effort = body->effort;
 
     if (ngx_http_mistral_tools_check(ctx) != NGX_OK) {
         return NGX_DECLINED;
@@ -245,9 +257,8 @@ ngx_http_mistral_build_chat(ngx_http_mistral_ctx_t *ctx,
                            (int) ctx->model->name.len,
                            (char *) ctx->model->name.data);
 
-    } else if (mst_template_render_as(ctx->model->template, body->messages,
-                                      body->n_messages, end, &source->prompt,
-                                      &err)
+    } else if (mst_template_render_chat(ctx->model->template, &chat,
+                                        &source->prompt, &err)
                == MST_OK)
     {
         return ngx_http_mistral_tools_force(ctx, source);

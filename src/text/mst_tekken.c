@@ -336,9 +336,74 @@ mst_tekken_fill(mst_vocab_t *v, mst_bpe_t *b, const mst_tekken_t *t)
 }
 
 
+static int
+mst_tekken_effort(const json_t *word)
+{
+    int          i;
+    const char  *s;
+
+    static const char *const  words[] = { MST_TEKKEN_EFFORTS };
+
+    s = json_string_value(word);
+
+    for (i = 0; s && i < (int) (sizeof(words) / sizeof(char *)); i++) {
+
+        if (strcmp(s, words[i]) == 0) {
+            return i;
+        }
+    }
+
+    return -1;
+}
+
+
+/* "model_settings_builder", from version 15 on */
+
+static int
+mst_tekken_settings(const mst_tekken_t *t, const json_t *root,
+    mst_tekken_info_t *info)
+{
+    int            n;
+    size_t         i;
+    const json_t  *effort, *values;
+
+    info->efforts = 0;
+    info->effort = 0;
+
+    effort = json_object_get(json_object_get(root, "model_settings_builder"),
+                             "reasoning_effort");
+
+    if (t->version < 15 || !json_is_object(effort)) {
+        return MST_OK;
+    }
+
+    values = json_object_get(effort, "values");
+
+    for (i = 0; i < json_array_size(values); i++) {
+        n = mst_tekken_effort(json_array_get(values, i));
+
+        if (n < 0) {
+            return mst_err_set(t->err, "%s: a value of reasoning_effort is "
+                               "not known", t->name);
+        }
+
+        info->efforts |= 1u << n;
+    }
+
+    info->effort = mst_tekken_effort(json_object_get(effort, "default"));
+
+    if (info->effort < 0 || !(info->efforts >> info->effort & 1)) {
+        return mst_err_set(t->err, "%s: the default of reasoning_effort is "
+                           "none of its values", t->name);
+    }
+
+    return MST_OK;
+}
+
+
 int
 mst_tekken_init(mst_vocab_t *v, mst_bpe_t *b, const char *text, size_t len,
-    const char *name, uint32_t *version, mst_err_t *err)
+    const char *name, mst_tekken_info_t *info, mst_err_t *err)
 {
     int            rc;
     json_t        *root;
@@ -360,11 +425,16 @@ mst_tekken_init(mst_vocab_t *v, mst_bpe_t *b, const char *text, size_t len,
 
     rc = mst_tekken_config(&t, root);
 
+    info->version = t.version;
+
+    if (rc == MST_OK) {
+        rc = mst_tekken_settings(&t, root, info);
+    }
+
     if (rc == MST_OK) {
         rc = mst_tekken_fill(v, b, &t);
     }
 
-    *version = t.version;
     json_decref(root);
 
     return rc;

@@ -20,10 +20,23 @@
 #include "text/mst_vocab.h"
 
 
-/* *version: 3, 7, 11, 13, ...; v and b are fit for _fini whatever it
-   returns, and v must stay where it is */
+/* what the file says of chats */
+typedef struct {
+    uint32_t  version;         /* 3, 7, 11, 13, ... */
+    uint32_t  efforts;         /* bits of MST_TEKKEN_EFFORTS' words that
+                                  reasoning_effort may be; 0: no such setting */
+    int       effort;          /* where none is given */
+} mst_tekken_info_t;
+
+/* the words of reasoning_effort, the first is 0 */
+#define MST_TEKKEN_EFFORTS  "none", "minimal", "low", "medium", "high",       \
+                            "xhigh", "max"
+
+
+/* v and b are fit for _fini whatever it returns, and v must stay where it
+   is */
 int mst_tekken_init(mst_vocab_t *v, mst_bpe_t *b, const char *text,
-    size_t len, const char *name, uint32_t *version, mst_err_t *err);
+    size_t len, const char *name, mst_tekken_info_t *info, mst_err_t *err);
 
 
 #endif /* MST_TEKKEN_H */

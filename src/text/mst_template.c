@@ -3,9 +3,11 @@
  * Chat templates: see mst_template.h.
  */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mst_mem.h"
+#include "text/mst_mistral.h"
 #include "text/mst_template.h"
 #include "text/mst_template_jinja.h"
 
@@ -17,6 +19,7 @@ struct mst_template_s {
     const char            *name;
     char                  *source;     /* of a program, with NUL; or NULL */
     mst_template_jinja_t   jinja;      /* where source is there */
+    mst_mistral_t          mistral;    /* where its version is not 0 */
 };
 
 
@@ -92,28 +95,68 @@ int
 mst_template_render_as(const mst_template_t *t, const mst_message_t *m,
     size_t n, mst_template_end_t end, mst_prompt_t *out, mst_err_t *err)
 {
+    mst_template_chat_t  c;
+
+    memset(&c, 0, sizeof(mst_template_chat_t));
+
+    c.messages = m;
+    c.n = n;
+    c.end = end;
+
+    return mst_template_render_chat(t, &c, out, err);
+}
+
+
+int
+mst_template_render_chat(const mst_template_t *t,
+    const mst_template_chat_t *c, mst_prompt_t *out, mst_err_t *err)
+{
     size_t  i;
 
-    if (n == 0) {
+    if (c->n == 0) {
         return mst_err_set(err, "a chat needs at least one message");
     }
 
-    for (i = 0; i < n; i++) {
+    for (i = 0; i < c->n; i++) {
 
-        if ((unsigned) m[i].role > MST_ROLE_TOOL) {
+        if ((unsigned) c->messages[i].role > MST_ROLE_TOOL) {
             return mst_err_set(err, "message %zu has role number %u, which "
-                               "does not exist", i, (unsigned) m[i].role);
+                               "does not exist", i,
+                               (unsigned) c->messages[i].role);
         }
     }
 
-    if (end == MST_TEMPLATE_CONTINUE && m[n - 1].role != MST_ROLE_ASSISTANT) {
+    if (c->end == MST_TEMPLATE_CONTINUE
+        && c->messages[c->n - 1].role != MST_ROLE_ASSISTANT)
+    {
         return mst_err_set(err, "only a last message of the assistant can be "
                            "continued");
     }
 
-    return t->source ? mst_template_jinja_render(&t->jinja, m, n, end, out,
-                                                 err)
-                     : mst_template_plain(m, n, end, out);
+    if (t->mistral.version) {
+        return mst_mistral_render(&t->mistral, c, out, err);
+    }
+
+    return t->source ? mst_template_jinja_render(&t->jinja, c, out, err)
+                     : mst_template_plain(c->messages, c->n, c->end, out);
+}
+
+
+int
+mst_template_render_fim(const mst_template_t *t, mst_str_t prompt,
+    mst_str_t suffix, mst_prompt_t *out, mst_err_t *err)
+{
+    return t->mistral.version
+           ? mst_mistral_fim(&t->mistral, prompt, suffix, out, err)
+           : mst_err_set(err, "the model has no format for filling in the "
+                         "middle");
+}
+
+
+int
+mst_template_shows_tools(const mst_template_t *t)
+{
+    return t->mistral.version >= 2 || mst_template_mentions(t, "tools");
 }
 
 
@@ -152,9 +195,59 @@ mst_template_kind(const mst_template_t *t)
 
 
 static int
+mst_template_mistral(mst_template_t *t, uint32_t version,
+    const mst_tokenizer_t *tokenizer, mst_err_t *err)
+{
+    size_t  i;
+
+    static const char *const  names[] = {
+        "Mistral v1", "Mistral v2", "Mistral v3", "Mistral v7", "Mistral v11",
+        "Mistral v13", "Mistral v15"
+    };
+
+    if (mst_mistral_init(&t->mistral, version, tokenizer, err) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+
+        if (strtoul(names[i] + sizeof("Mistral v") - 1, NULL, 10)
+            == version)
+        {
+            t->name = names[i];
+        }
+    }
+
+    return MST_OK;
+}
+
+
+/* "mistral-v3" and "mistral-v3-tekken": some files carry no more; 0: no */
+
+static uint32_t
+mst_template_version(const char *name)
+{
+    char           *end;
+    unsigned long   version;
+
+    if (strncmp(name, "mistral-v", 9) != 0 || name[9] < '0' || name[9] > '9')
+    {
+        return 0;
+    }
+
+    version = strtoul(name + 9, &end, 10);
+
+    return version <= 99 && (*end == '\0' || strcmp(end, "-tekken") == 0)
+           ? (uint32_t) version : 0;
+}
+
+
+static int
 mst_template_read(mst_template_t *t, mst_str_t text,
     const mst_tokenizer_t *tokenizer, mst_err_t *err)
 {
+    uint32_t  version;
+
     t->source = mst_alloc(text.len + 1);
     if (t->source == NULL) {
         return MST_ERROR;
@@ -165,6 +258,15 @@ mst_template_read(mst_template_t *t, mst_str_t text,
     }
 
     t->source[text.len] = '\0';
+
+    version = mst_template_version(t->source);
+
+    if (version) {
+        mst_free(t->source);
+        t->source = NULL;
+
+        return mst_template_mistral(t, version, tokenizer, err);
+    }
 
     if (!mst_template_mentions(t, "{{") && !mst_template_mentions(t, "{%")) {
         return mst_err_set(err, "it says the same whatever the chat: there "
@@ -241,16 +343,25 @@ mst_template_create_dir(const mst_tokenizer_dir_t *d, const char *name,
 
     *t = NULL;
 
-    if (d->version) {
-        return mst_err_set(err, "%s: chats in Mistral's format of version %u "
-                           "are not supported yet", name, d->version);
+    why.text[0] = '\0';
+
+    if (d->version && !(d->guessed && d->chat)) {
+        *t = mst_template_create("Mistral", &why);
+
+        if (*t && mst_template_mistral(*t, d->version, d->tokenizer, &why)
+                  != MST_OK)
+        {
+            mst_template_destroy(*t);
+            *t = NULL;
+        }
+
+        return *t ? MST_OK : mst_err_set(err, "%s: %s", name, why.text);
     }
 
     if (d->chat == NULL) {
         return MST_DECLINED;
     }
 
-    why.text[0] = '\0';
     *t = mst_template_create_text(mst_str(d->chat, strlen(d->chat)),
                                   d->tokenizer, "its chat template", &why);
 

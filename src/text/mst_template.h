@@ -1,6 +1,7 @@
 
 /*
- * Chat messages to a prompt.  The template that a model carries is a program
+ * Chat messages to a prompt.  A model of Mistral's own files has a format of
+ * that name (mst_mistral.h).  The template that another carries is a program
  * (mst_jinja.h) and is run; one that cannot be is refused with one sentence
  * when the configuration is read.
  *
@@ -37,7 +38,10 @@ mst_template_t *mst_template_create_gguf(const mst_gguf_t *g,
 int mst_template_create_dir(const mst_tokenizer_dir_t *d, const char *name,
     mst_template_t **t, mst_err_t *err);
 
-/* the text of one; name stands before sentences */
+/*
+ * The text of one, or the name of one of Mistral's formats, "mistral-v7" or
+ * "mistral-v7-tekken"; name stands before sentences.
+ */
 mst_template_t *mst_template_create_text(mst_str_t text,
     const mst_tokenizer_t *t, const char *name, mst_err_t *err);
 
@@ -71,6 +75,27 @@ typedef enum {
 
 int mst_template_render_as(const mst_template_t *t, const mst_message_t *m,
     size_t n, mst_template_end_t end, mst_prompt_t *out, mst_err_t *err);
+
+
+/* a chat with what stands beside its messages; strings of length 0: none */
+typedef struct {
+    const mst_message_t  *messages;    /* [n] */
+    size_t                n;
+    mst_template_end_t    end;
+    mst_str_t             tools;       /* a JSON list in OpenAI's form */
+    mst_str_t             variables;   /* a JSON object: a program's own */
+    mst_str_t             effort;      /* reasoning_effort */
+} mst_template_chat_t;
+
+int mst_template_render_chat(const mst_template_t *t,
+    const mst_template_chat_t *c, mst_prompt_t *out, mst_err_t *err);
+
+/* a prompt whose middle, before suffix, is asked for */
+int mst_template_render_fim(const mst_template_t *t, mst_str_t prompt,
+    mst_str_t suffix, mst_prompt_t *out, mst_err_t *err);
+
+/* tools are shown to the model */
+int mst_template_shows_tools(const mst_template_t *t);
 
 
 #endif /* MST_TEMPLATE_H */

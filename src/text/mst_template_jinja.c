@@ -12,6 +12,7 @@
 
 #include "base/mst_mem.h"
 #include "text/mst_encode.h"
+#include "text/mst_json_python.h"
 #include "text/mst_template_jinja.h"
 
 
@@ -84,53 +85,172 @@ mst_template_jinja_fini(mst_template_jinja_t *j)
 }
 
 
+static int
+mst_template_jinja_put(mst_work_t *w, mst_dict_t *d, const char *key,
+    mst_str_t s, mst_text_from_t from)
+{
+    mst_value_t  v;
+
+    return mst_value_str(w, s.data, s.len, from, &v) == MST_OK
+           ? mst_dict_put(w, d, key, v) : MST_ERROR;
+}
+
+
+/* arguments are what their JSON says, or the string that is none */
+
+static int
+mst_template_jinja_call(mst_work_t *w, const mst_call_t *call,
+    mst_value_t *v)
+{
+    int           rc;
+    mst_dict_t   *d, *function;
+    mst_value_t   arguments;
+
+    d = mst_dict_create(w, 4);
+    function = mst_dict_create(w, 4);
+    *v = mst_value_dict(MST_VALUE_DICT, d);
+
+    if (d == NULL || function == NULL) {
+        return MST_ERROR;
+    }
+
+    rc = mst_json_python_read(w, call->arguments, &arguments);
+
+    if (rc == MST_DECLINED) {
+        rc = mst_value_str(w, call->arguments.data, call->arguments.len,
+                           MST_TEXT_VALUE, &arguments);
+    }
+
+    if (rc != MST_OK
+        || (call->id.len
+            && mst_template_jinja_put(w, d, "id", call->id, MST_TEXT_VALUE)
+               != MST_OK)
+        || mst_template_jinja_put(w, d, "type", mst_str("function", 8),
+                                  MST_TEXT_VALUE) != MST_OK
+        || mst_template_jinja_put(w, function, "name", call->name,
+                                  MST_TEXT_VALUE) != MST_OK
+        || mst_dict_put(w, function, "arguments", arguments) != MST_OK)
+    {
+        return MST_ERROR;
+    }
+
+    return mst_dict_put(w, d, "function",
+                        mst_value_dict(MST_VALUE_DICT, function));
+}
+
+
+static int
+mst_template_jinja_calls(mst_work_t *w, const mst_message_t *m,
+    mst_dict_t *d)
+{
+    size_t        i;
+    mst_list_t   *list;
+    mst_value_t   v;
+
+    if (m->n_calls == 0) {
+        return MST_OK;
+    }
+
+    list = mst_list_create(w, m->n_calls);
+    if (list == NULL) {
+        return MST_ERROR;
+    }
+
+    for (i = 0; i < m->n_calls; i++) {
+
+        if (mst_template_jinja_call(w, &m->calls[i], &v) != MST_OK
+            || mst_list_add(w, list, v) != MST_OK)
+        {
+            return MST_ERROR;
+        }
+    }
+
+    return mst_dict_put(w, d, "tool_calls",
+                        mst_value_list(MST_VALUE_LIST, list));
+}
+
+
+/* thoughts, of parts or beside them, are "reasoning_content" */
+
+static int
+mst_template_jinja_thinking(mst_work_t *w, const mst_message_t *m,
+    mst_dict_t *d)
+{
+    size_t       i;
+    mst_text_t  *all, *t;
+
+    all = mst_text_of(w, m->thinking.data, m->thinking.len, MST_TEXT_VALUE);
+
+    for (i = 0; all && i < m->n_parts; i++) {
+
+        if (m->parts[i].thinking) {
+            t = mst_text_of(w, m->parts[i].text.data, m->parts[i].text.len,
+                            MST_TEXT_VALUE);
+            all = t ? mst_text_sum(w, all, t) : NULL;
+        }
+    }
+
+    if (all == NULL) {
+        return MST_ERROR;
+    }
+
+    return all->len ? mst_dict_put(w, d, "reasoning_content",
+                                   mst_value_text(all)) : MST_OK;
+}
+
+
 /* a name of a role is one of ours, whoever sent it */
 
 static int
 mst_template_jinja_message(mst_work_t *w, const mst_message_t *m,
     mst_text_from_t from, mst_value_t *v)
 {
-    mst_dict_t   *d;
-    const char   *role;
-    mst_value_t   text;
+    mst_dict_t  *d;
+    const char  *role;
 
     d = mst_dict_create(w, 4);
     role = mst_template_jinja_roles[m->role];
     *v = mst_value_dict(MST_VALUE_DICT, d);
 
     if (d == NULL
-        || mst_value_str(w, role, strlen(role), MST_TEXT_TEMPLATE, &text)
+        || mst_template_jinja_put(w, d, "role", mst_str(role, strlen(role)),
+                                  MST_TEXT_TEMPLATE) != MST_OK
+        || mst_template_jinja_put(w, d, "content", m->content, from)
            != MST_OK
-        || mst_dict_put(w, d, "role", text) != MST_OK
-        || mst_value_str(w, m->content.data, m->content.len, from, &text)
-           != MST_OK)
+        || (m->name.len
+            && mst_template_jinja_put(w, d, "name", m->name, MST_TEXT_VALUE)
+               != MST_OK)
+        || (m->call_id.len
+            && mst_template_jinja_put(w, d, "tool_call_id", m->call_id,
+                                      MST_TEXT_VALUE) != MST_OK)
+        || mst_template_jinja_thinking(w, m, d) != MST_OK)
     {
         return MST_ERROR;
     }
 
-    return mst_dict_put(w, d, "content", text);
+    return mst_template_jinja_calls(w, m, d);
 }
 
 
 static int
-mst_template_jinja_messages(mst_work_t *w, const mst_message_t *m, size_t n,
-    mst_template_end_t end, mst_dict_t *d)
+mst_template_jinja_messages(mst_work_t *w, const mst_template_chat_t *c,
+    mst_dict_t *d)
 {
     size_t            i;
     mst_list_t       *list;
     mst_value_t       v;
     mst_text_from_t   from;
 
-    list = mst_list_create(w, n);
+    list = mst_list_create(w, c->n);
     if (list == NULL) {
         return MST_ERROR;
     }
 
-    for (i = 0; i < n; i++) {
-        from = end == MST_TEMPLATE_CONTINUE && i + 1 == n ? MST_TEXT_FINAL
-                                                          : MST_TEXT_VALUE;
+    for (i = 0; i < c->n; i++) {
+        from = c->end == MST_TEMPLATE_CONTINUE && i + 1 == c->n
+               ? MST_TEXT_FINAL : MST_TEXT_VALUE;
 
-        if (mst_template_jinja_message(w, &m[i], from, &v) != MST_OK
+        if (mst_template_jinja_message(w, &c->messages[i], from, &v) != MST_OK
             || mst_list_add(w, list, v) != MST_OK)
         {
             return MST_ERROR;
@@ -139,6 +259,79 @@ mst_template_jinja_messages(mst_work_t *w, const mst_message_t *m, size_t n,
 
     return mst_dict_put(w, d, "messages",
                         mst_value_list(MST_VALUE_LIST, list));
+}
+
+
+static int
+mst_template_jinja_tools(mst_work_t *w, mst_str_t tools, mst_dict_t *d)
+{
+    int          rc;
+    mst_value_t  v;
+
+    v = mst_value(MST_VALUE_NONE);
+
+    if (tools.len) {
+        rc = mst_json_python_read(w, tools, &v);
+
+        if (rc != MST_OK) {
+            return rc == MST_DECLINED
+                   ? mst_err_set(w->err, "the tools are no JSON") : rc;
+        }
+    }
+
+    return mst_dict_put(w, d, "tools", v);
+}
+
+
+/* what a client sets beside: never what the server says */
+
+static int
+mst_template_jinja_own(mst_work_t *w, const mst_template_chat_t *c,
+    mst_dict_t *d)
+{
+    int                rc;
+    size_t             i, k;
+    mst_str_t          key;
+    mst_value_t        v;
+    mst_dict_entry_t  *e;
+
+    static const char *const  taken[] = {
+        "messages", "tools", "documents", "add_generation_prompt",
+        "bos_token", "eos_token"
+    };
+
+    if (c->variables.len == 0) {
+        return MST_OK;
+    }
+
+    rc = mst_json_python_read(w, c->variables, &v);
+
+    if (rc == MST_ERROR) {
+        return MST_ERROR;
+    }
+
+    if (rc != MST_OK || v.type != MST_VALUE_DICT) {
+        return mst_err_set(w->err, "chat_template_kwargs is no object");
+    }
+
+    for (i = 0; i < v.u.dict->n; i++) {
+        e = &v.u.dict->entries[i];
+        key = mst_text_str(e->key.u.text);
+
+        for (k = 0; k < sizeof(taken) / sizeof(taken[0]); k++) {
+
+            if (mst_str_eq(key, taken[k])) {
+                return mst_err_set(w->err, "chat_template_kwargs sets \"%s\","
+                                   " which the server does", taken[k]);
+            }
+        }
+
+        if (mst_dict_set(w, d, e->key, e->value) != MST_OK) {
+            return MST_ERROR;
+        }
+    }
+
+    return MST_OK;
 }
 
 
@@ -161,19 +354,24 @@ mst_template_jinja_token(mst_work_t *w, mst_dict_t *d, const char *name,
 
 static mst_dict_t *
 mst_template_jinja_variables(const mst_template_jinja_t *j, mst_work_t *w,
-    const mst_message_t *m, size_t n, mst_template_end_t end)
+    const mst_template_chat_t *c)
 {
     mst_dict_t  *d;
 
     d = mst_dict_create(w, 8);
 
     if (d == NULL
-        || mst_template_jinja_messages(w, m, n, end, d) != MST_OK
-        || mst_dict_put(w, d, "tools", mst_value(MST_VALUE_NONE)) != MST_OK
+        || (c->effort.len
+            && mst_template_jinja_put(w, d, "reasoning_effort", c->effort,
+                                      MST_TEXT_VALUE) != MST_OK)
+        || mst_template_jinja_own(w, c, d) != MST_OK
+        || mst_template_jinja_messages(w, c, d) != MST_OK
+        || mst_template_jinja_tools(w, c->tools, d) != MST_OK
         || mst_dict_put(w, d, "documents", mst_value(MST_VALUE_NONE))
            != MST_OK
         || mst_dict_put(w, d, "add_generation_prompt",
-                        mst_value_bool(end == MST_TEMPLATE_ANSWER)) != MST_OK
+                        mst_value_bool(c->end == MST_TEMPLATE_ANSWER))
+           != MST_OK
         || mst_template_jinja_token(w, d, "bos_token", j->bos) != MST_OK
         || mst_template_jinja_token(w, d, "eos_token", j->eos) != MST_OK)
     {
@@ -240,22 +438,30 @@ mst_template_jinja_spans(const mst_template_jinja_t *j,
 
 
 static int
-mst_template_jinja_run(const mst_template_jinja_t *j, const mst_message_t *m,
-    size_t n, mst_template_end_t end, mst_text_out_t *text, mst_err_t *err)
+mst_template_jinja_run(const mst_template_jinja_t *j,
+    const mst_template_chat_t *c, mst_text_out_t *text, mst_err_t *err)
 {
-    int          rc;
-    size_t       i, size;
-    mst_dict_t  *d;
-    mst_work_t   w;
+    int                   rc;
+    size_t                i, k, size;
+    mst_dict_t           *d;
+    mst_work_t            w;
+    const mst_message_t  *m;
 
-    for (i = 0, size = 0; i < n; i++) {
-        size += m[i].content.len + sizeof(mst_message_t);
+    size = c->tools.len + c->variables.len;
+
+    for (i = 0; i < c->n; i++) {
+        m = &c->messages[i];
+        size += m->content.len + m->thinking.len + sizeof(mst_message_t);
+
+        for (k = 0; k < m->n_calls; k++) {
+            size += m->calls[k].arguments.len + sizeof(mst_call_t);
+        }
     }
 
     mst_work_init(&w, MST_JINJA_MEMORY + MST_TEMPLATE_JINJA_FACTOR * size,
                   MST_JINJA_STEPS, err);
 
-    d = mst_template_jinja_variables(j, &w, m, n, end);
+    d = mst_template_jinja_variables(j, &w, c);
     rc = d ? mst_jinja_render(j->jinja, &w, d, time(NULL), text) : MST_ERROR;
 
     mst_work_fini(&w);
@@ -292,13 +498,14 @@ mst_template_jinja_final(const mst_text_out_t *text, size_t *start)
 
 static int
 mst_template_jinja_continue(const mst_template_jinja_t *j,
-    const mst_message_t *m, size_t n, mst_text_out_t *text, size_t *size,
+    const mst_template_chat_t *c, mst_text_out_t *text, size_t *size,
     mst_err_t *err)
 {
-    int             rc;
-    size_t          i, start;
-    mst_text_t      last;
-    mst_message_t  *copy;
+    int                   rc;
+    size_t                i, start;
+    mst_text_t            last;
+    mst_message_t        *copy;
+    mst_template_chat_t   again;
 
     *size = mst_template_jinja_final(text, &start);
 
@@ -306,8 +513,8 @@ mst_template_jinja_continue(const mst_template_jinja_t *j,
         return MST_OK;
     }
 
-    last.data = m[n - 1].content.data;
-    last.len = m[n - 1].content.len;
+    last.data = c->messages[c->n - 1].content.data;
+    last.len = c->messages[c->n - 1].content.len;
 
     for (i = 0; i < last.len; i += mst_text_char(&last, i)) {
 
@@ -319,16 +526,19 @@ mst_template_jinja_continue(const mst_template_jinja_t *j,
         }
     }
 
-    copy = mst_alloc(n * sizeof(mst_message_t));
+    copy = mst_alloc(c->n * sizeof(mst_message_t));
     if (copy == NULL) {
         return MST_ERROR;
     }
 
-    memcpy(copy, m, n * sizeof(mst_message_t));
-    copy[n - 1].content = mst_str("x", 1);
+    memcpy(copy, c->messages, c->n * sizeof(mst_message_t));
+    copy[c->n - 1].content = mst_str("x", 1);
+
+    again = *c;
+    again.messages = copy;
 
     mst_text_out_fini(text);
-    rc = mst_template_jinja_run(j, copy, n, MST_TEMPLATE_CONTINUE, text, err);
+    rc = mst_template_jinja_run(j, &again, text, err);
     mst_free(copy);
 
     if (rc != MST_OK) {
@@ -343,8 +553,7 @@ mst_template_jinja_continue(const mst_template_jinja_t *j,
 
 int
 mst_template_jinja_render(const mst_template_jinja_t *j,
-    const mst_message_t *m, size_t n, mst_template_end_t end,
-    mst_prompt_t *out, mst_err_t *err)
+    const mst_template_chat_t *c, mst_prompt_t *out, mst_err_t *err)
 {
     int             rc;
     size_t          size;
@@ -352,11 +561,11 @@ mst_template_jinja_render(const mst_template_jinja_t *j,
 
     mst_text_out_init(&text);
 
-    rc = mst_template_jinja_run(j, m, n, end, &text, err);
+    rc = mst_template_jinja_run(j, c, &text, err);
     size = text.buf.len;
 
-    if (rc == MST_OK && end == MST_TEMPLATE_CONTINUE) {
-        rc = mst_template_jinja_continue(j, m, n, &text, &size, err);
+    if (rc == MST_OK && c->end == MST_TEMPLATE_CONTINUE) {
+        rc = mst_template_jinja_continue(j, c, &text, &size, err);
     }
 
     if (rc == MST_OK) {

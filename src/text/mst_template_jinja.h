@@ -28,8 +28,7 @@ int mst_template_jinja_init(mst_template_jinja_t *j, mst_str_t text,
 void mst_template_jinja_fini(mst_template_jinja_t *j);
 
 int mst_template_jinja_render(const mst_template_jinja_t *j,
-    const mst_message_t *m, size_t n, mst_template_end_t end,
-    mst_prompt_t *out, mst_err_t *err);
+    const mst_template_chat_t *c, mst_prompt_t *out, mst_err_t *err);
 
 
 #endif /* MST_TEMPLATE_JINJA_H */

@@ -415,7 +415,10 @@ mst_tokenizer_t *
 mst_tokenizer_create_tekken(const char *text, size_t len, const char *name,
     uint32_t *version, mst_err_t *err)
 {
-    mst_tokenizer_t  *t;
+    mst_tokenizer_t    *t;
+    mst_tekken_info_t   info;
+
+    *version = 0;
 
     t = mst_calloc(1, sizeof(mst_tokenizer_t));
     if (t == NULL) {
@@ -427,13 +430,17 @@ mst_tokenizer_create_tekken(const char *text, size_t len, const char *name,
     t->split = MST_SPLIT_TEKKEN;
     t->whole = 1;
 
-    if (mst_tekken_init(&t->vocab, &t->bpe, text, len, name, version, err)
+    if (mst_tekken_init(&t->vocab, &t->bpe, text, len, name, &info, err)
            != MST_OK
         || mst_tokenizer_mistral(t, name, err) != MST_OK)
     {
         mst_tokenizer_destroy(t);
         return NULL;
     }
+
+    *version = info.version;
+    t->info.efforts = info.efforts;
+    t->info.effort = info.effort;
 
     return t;
 }

@@ -36,6 +36,8 @@ typedef struct {
     uint32_t  n_stop;          /* ids that end an answer by themselves */
     uint32_t  stop_ids[MST_MAX_STOP_IDS];
     size_t    max_token;       /* bytes of the longest token */
+    uint32_t  efforts;         /* tekken.json: reasoning_effort, see there */
+    int       effort;
 } mst_tokenizer_info_t;
 
 

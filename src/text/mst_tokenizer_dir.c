@@ -366,6 +366,7 @@ mst_tokenizer_dir_pick(mst_tokenizer_dir_t *d, int dir, const char *name,
 
     if (rc == MST_OK) {
         d->version = mst_tokenizer_dir_guess(d->tokenizer, arch);
+        d->guessed = 1;
     }
 
     if (rc == MST_DECLINED) {
@@ -424,6 +425,7 @@ mst_tokenizer_dir_open_file(mst_tokenizer_dir_t *d, int dir,
 
         if (rc == MST_OK && d->version == 0) {
             d->version = mst_tokenizer_dir_guess(d->tokenizer, arch);
+            d->guessed = 1;
         }
 
     } else {

@@ -24,6 +24,8 @@ typedef struct {
     mst_tokenizer_t  *tokenizer;
     const char       *file;    /* that it came from, a literal or kind */
     uint32_t          version; /* of Mistral's own format of chats; 0 = none */
+    int               guessed; /* no name says the version: a template that is
+                                  there is worth more */
     char             *chat;    /* text of a template, or NULL; owned */
     char             *bos;     /* spellings, or NULL; owned */
     char             *eos;

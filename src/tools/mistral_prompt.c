@@ -87,6 +87,7 @@ mistral_prompt_render(const mistral_words_t *w, const mst_buf_t *text,
         return MST_DECLINED;
     }
 
+    memset(&message, 0, sizeof(mst_message_t));
     message.role = MST_ROLE_USER;
     message.content = mst_str(text->data, text->len);
 

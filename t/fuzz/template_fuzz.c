@@ -174,6 +174,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     n = 1 + fuzz_uint(&f, 1) % MESSAGES;
 
+    memset(m, 0, sizeof(m));
+
     for (i = 0; i < n; i++) {
         m[i].role = (mst_role_t) (fuzz_uint(&f, 1) & 3);
         m[i].content.len = (i + 1 < n) ? fuzz_uint(&f, 1) : SIZE_MAX;

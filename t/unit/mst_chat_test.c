@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "api/mst_call.h"
 #include "api/mst_chat.h"
 #include "base/mst_mem.h"
 
@@ -114,6 +115,21 @@ static const mst_case_t  cases[] = {
 };
 
 
+/* of the chat that was parsed last: messages, too */
+
+static mst_chat_t  chat;
+
+
+static void
+drop(void)
+{
+    mst_free(chat.messages);
+    mst_free(chat.parts);
+    mst_call_free(chat.calls, chat.n_calls);
+    memset(&chat, 0, sizeof(chat));
+}
+
+
 static int
 parse(const char *list, mst_buf_t *text, mst_message_t **m, size_t *n,
     mst_api_error_t *e)
@@ -122,8 +138,7 @@ parse(const char *list, mst_buf_t *text, mst_message_t **m, size_t *n,
     json_t  *root;
 
     memset(e, 0, sizeof(mst_api_error_t));
-    *m = NULL;
-    *n = 0;
+    memset(&chat, 0, sizeof(chat));
 
     mst_buf_init(text);
     assert_int_equal(mst_buf_reserve(text, strlen(list)), MST_OK);
@@ -131,7 +146,9 @@ parse(const char *list, mst_buf_t *text, mst_message_t **m, size_t *n,
     root = json_loads(list, JSON_ALLOW_NUL, NULL);
     assert_non_null(root);
 
-    rc = mst_chat_parse(root, text, m, n, &prefix, e);
+    rc = mst_chat_parse(root, text, &chat, &prefix, e);
+    *m = chat.messages;
+    *n = chat.n;
 
     json_decref(root);
 
@@ -162,7 +179,7 @@ test_errors(void **state)
         assert_string_equal(e.code, cases[i].code);
         assert_string_equal(e.param, cases[i].param);
 
-        mst_free(m);
+        drop();
         mst_buf_fini(&text);
     }
 }
@@ -222,7 +239,7 @@ test_messages(void **state)
     message_is(&m[7], MST_ROLE_USER, "one\n\ntwo", 8);
     message_is(&m[8], MST_ROLE_USER, "", 0);
 
-    mst_free(m);
+    drop();
     mst_buf_fini(&text);
 }
 
@@ -251,7 +268,7 @@ test_far(void **state)
 
     assert_int_equal(parse(list.data, &text, &m, &n, &e), MST_ERROR);
     assert_string_equal(e.param, "messages[19000].role");
-    mst_free(m);
+    drop();
     mst_buf_fini(&text);
     mst_buf_fini(&list);
 }
@@ -287,26 +304,26 @@ static void
 test_memory(void **state)
 {
     int               prefix;
-    size_t            n;
     json_t           *root;
     mst_buf_t         text;
-    mst_message_t    *m;
     mst_api_error_t   e;
 
     (void) state;
 
+    memset(&chat, 0, sizeof(chat));
     mst_buf_init(&text);
     assert_int_equal(mst_buf_reserve(&text, 64), MST_OK);
     root = json_loads("[" U "]", 0, NULL);
     assert_non_null(root);
 
     mst_mem_fail_after(1);
-    assert_int_equal(mst_chat_parse(root, &text, &m, &n, &prefix, &e),
+    assert_int_equal(mst_chat_parse(root, &text, &chat, &prefix, &e),
                      MST_ERROR);
     mst_mem_fail_after(0);
 
     assert_int_equal(e.status, 500);
-    assert_null(m);
+    assert_null(chat.messages);
+    drop();
 
     json_decref(root);
     mst_buf_fini(&text);

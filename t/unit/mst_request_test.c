@@ -186,7 +186,8 @@ static const mst_case_t  cases[] = {
       "true or false" },
     { K, "{" P ",\"return_token_strs\":\"x\"}", TYPE, "return_token_strs",
       "true or false" },
-    { K, "{" M ",\"tools\":[{}]}", UNSERV, "tools", "tools is a list" },
+    { K, "{" M ",\"tools\":[{}]}", MISSING, "tools[0].function",
+      "tools[0].function is missing" },
     { K, "{" M ",\"add_generation_prompt\":false}", NULL, NULL, NULL },
 
     /* detokenize */

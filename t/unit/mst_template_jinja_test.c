@@ -164,6 +164,119 @@ test_spans(void **state)
 
 
 static void
+expect_chat(const char *source, const mst_template_chat_t *c,
+    const char *want)
+{
+    int              rc;
+    mst_err_t        err = { "" };
+    mst_prompt_t     p;
+    mst_template_t  *t;
+
+    t = mst_template_create_text(mst_str(source, strlen(source)), tokenizer,
+                                 "T", &err);
+    assert_string_equal(err.text, "");
+
+    mst_prompt_init(&p);
+    rc = mst_template_render_chat(t, c, &p, &err);
+    assert_string_equal(rc == MST_OK ? shown(&p) : err.text, want);
+
+    mst_prompt_fini(&p);
+    mst_template_destroy(t);
+}
+
+
+/* calls, their results and thoughts */
+
+static void
+test_calls(void **state)
+{
+    mst_call_t           calls[2];
+    mst_message_t        m[2];
+    mst_template_chat_t  c;
+
+    (void) state;
+
+    memset(calls, 0, sizeof(calls));
+    memset(&c, 0, sizeof(c));
+
+    calls[0].id = mst_str("i1", 2);
+    calls[0].name = mst_str("f", 1);
+    calls[0].arguments = mst_str("{\"b\":1.50,\"a\":\"<s>\"}", 20);
+    calls[1].name = mst_str("g", 1);
+    calls[1].arguments = mst_str("{oops", 5);
+
+    m[0] = message(MST_ROLE_ASSISTANT, "");
+    m[0].calls = calls;
+    m[0].n_calls = 2;
+    m[0].thinking = mst_str("hm", 2);
+    m[1] = message(MST_ROLE_TOOL, "r");
+    m[1].call_id = mst_str("i1", 2);
+    m[1].name = mst_str("f", 1);
+
+    c.messages = m;
+    c.n = 2;
+
+    expect_chat("{% for c in messages[0].tool_calls %}{{ c.id }} {{ c.type }} "
+                "{{ c.function.name }} {{ c.function.arguments | tojson }}\n"
+                "{% endfor %}{{ messages[0].reasoning_content }}", &c,
+                "i1 function f {\"b\": 1.5, \"a\": \"<s>\"}\n"
+                " function g \"{oops\"\nhm");
+    expect_chat("{{ messages[1].tool_call_id }} {{ messages[1].name }} "
+                "{{ messages[1].tool_calls is defined }}", &c, "i1 f False");
+    expect_chat("{{ messages[0].tool_calls[0].function.arguments.a }}"
+                "{{ bos_token }}", &c, "<s>[<s>]");
+}
+
+
+static void
+test_variables(void **state)
+{
+    size_t               i;
+    mst_message_t        m;
+    mst_template_chat_t  c;
+
+    static const struct {
+        const char  *variables;
+        const char  *want;
+    } bad[] = {
+        { "[]", "chat_template_kwargs is no object" },
+        { "{\"messages\":[]}", "chat_template_kwargs sets \"messages\", "
+          "which the server does" },
+        { "{\"bos_token\":\"\"}", "chat_template_kwargs sets "
+          "\"bos_token\", which the server does" }
+    };
+
+    (void) state;
+
+    m = message(MST_ROLE_USER, "u");
+    memset(&c, 0, sizeof(c));
+    c.messages = &m;
+    c.n = 1;
+
+    expect_chat("{{ tools is none }} {{ reasoning_effort is defined }}", &c,
+                "True False");
+
+    c.tools = mst_str("[{\"function\":{\"name\":\"</s><s>\"}}]", 33);
+    c.effort = mst_str("low", 3);
+    c.variables = mst_str("{\"x\":\"<s>\",\"y\":[1,null]}", 24);
+
+    expect_chat("{{ tools | tojson }}{{ reasoning_effort }}{{ x }}{{ y }}",
+                &c, "[{\"function\": {\"name\": \"</s><s>\"}}]low<s>"
+                "[1, None]");
+
+    /* a variable of its own wins */
+
+    c.variables = mst_str("{\"reasoning_effort\":\"high\"}", 27);
+    expect_chat("{{ reasoning_effort }}", &c, "high");
+
+    for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        c.variables = mst_str(bad[i].variables, strlen(bad[i].variables));
+        expect_chat("{{ 1 }}", &c, bad[i].want);
+    }
+}
+
+
+static void
 test_continue(void **state)
 {
     size_t         i;
@@ -233,6 +346,8 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_spans),
+        cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_variables),
         cmocka_unit_test(test_continue),
         cmocka_unit_test(test_refused)
     };

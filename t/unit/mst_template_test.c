@@ -139,6 +139,7 @@ golden_line(json_t *line)
             assert_true(k < 3);
         }
 
+        memset(&m[i], 0, sizeof(m[i]));
         m[i].role = (mst_role_t) k;
         item = json_object_get(item, "content");
         m[i].content = mst_str(json_string_value(item),
@@ -460,6 +461,99 @@ test_kinds(void **state)
 }
 
 
+/* names of Mistral's formats, and what a model without their tokens says */
+
+static void
+test_mistral(void **state)
+{
+    size_t           i;
+    build_t          b;
+    mst_err_t        err;
+    mst_gguf_t      *g;
+    mst_prompt_t     p;
+    mst_message_t    m;
+    mst_template_t  *t;
+    mst_tokenizer_t *tokenizer;
+
+    static const char *const  bad[][2] = {
+        { "mistral-v2", "T: the vocabulary has no control token \"[INST]\", "
+          "which Mistral's format of version 2 needs" },
+        { "mistral-v4-tekken", "T: chats in Mistral's format of version 4 are "
+          "not supported" },
+        { "mistral-v3-", "T: it says the same whatever the chat: there is "
+          "neither \"{{\" nor \"{%\" in it" }
+    };
+
+    (void) state;
+
+    vocab_init(&vocab);
+    (void) vocab_control(&vocab, "<s>");
+    (void) vocab_control(&vocab, "</s>");
+    vocab.bos = (int64_t) vocab.n - 2;
+    vocab.eos = (int64_t) vocab.n - 1;
+    vocab_write(&vocab, &b);
+    g = build_open(&b);
+    err.text[0] = '\0';
+    tokenizer = mst_tokenizer_create_gguf(g, &err);
+    assert_non_null(tokenizer);
+
+    for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        err.text[0] = '\0';
+        assert_null(mst_template_create_text(mst_str(bad[i][0],
+                                                     strlen(bad[i][0])),
+                                             tokenizer, "T", &err));
+        assert_string_equal(err.text, bad[i][1]);
+    }
+
+    t = mst_template_create_text(mst_str("mistral-v1", 10), tokenizer, "T",
+                                 &err);
+    assert_non_null(t);
+    assert_string_equal(mst_template_name(t), "Mistral v1");
+    assert_false(mst_template_mentions(t, "[INST]"));
+    assert_false(mst_template_shows_tools(t));
+
+    m = message(MST_ROLE_USER, "</s>a");
+    mst_prompt_init(&p);
+    assert_int_equal(mst_template_render(t, &m, 1, &p, &err), MST_OK);
+    assert_int_equal(p.n, 2);
+    assert_int_equal(p.spans[0].id, vocab.bos);
+    assert_int_equal(p.text.len, 20);
+    assert_memory_equal(p.text.data, "[INST] </s>a [/INST]", 20);
+    mst_prompt_fini(&p);
+
+    err.text[0] = '\0';
+    mst_prompt_init(&p);
+    assert_int_equal(mst_template_render_fim(t, m.content, m.content, &p,
+                                             &err), MST_ERROR);
+    assert_string_equal(err.text, "the model has no tokens for filling in "
+                        "the middle");
+    mst_prompt_fini(&p);
+
+    mst_template_destroy(t);
+    mst_tokenizer_destroy(tokenizer);
+    mst_gguf_close(g);
+    build_fini(&b);
+}
+
+
+static void
+test_shows_tools(void **state)
+{
+    mst_err_t        err = { "" };
+    mst_template_t  *t;
+
+    (void) state;
+
+    assert_false(mst_template_shows_tools(real.template));
+
+    t = mst_template_create_text(mst_str("{{ tools }}", 11), real.tokenizer,
+                                 "T", &err);
+    assert_non_null(t);
+    assert_true(mst_template_shows_tools(t));
+    mst_template_destroy(t);
+}
+
+
 static void
 test_no_memory(void **state)
 {
@@ -560,6 +654,28 @@ test_directory(void **state)
     assert_string_equal(mst_template_name(t), "ChatML (SmolLM2)");
     mst_template_destroy(t);
 
+    /* the tokenizer's version comes first, a guess behind a template */
+
+    d.version = 1;
+    d.guessed = 1;
+    assert_int_equal(mst_template_create_dir(&d, "D", &t, &err), MST_OK);
+    assert_string_equal(mst_template_name(t), "ChatML (SmolLM2)");
+    mst_template_destroy(t);
+
+    d.guessed = 0;
+    assert_int_equal(mst_template_create_dir(&d, "D", &t, &err), MST_OK);
+    assert_string_equal(mst_template_name(t), "Mistral v1");
+    mst_template_destroy(t);
+
+    d.version = 2;
+    assert_int_equal(mst_template_create_dir(&d, "D", &t, &err), MST_ERROR);
+    assert_null(t);
+    assert_string_equal(err.text, "D: the vocabulary has no control token "
+                        "\"[INST]\", which Mistral's format of version 2 "
+                        "needs");
+    err.text[0] = '\0';
+    d.version = 0;
+
     d.chat = other;
     assert_int_equal(mst_template_create_dir(&d, "D", &t, &err), MST_ERROR);
     assert_null(t);
@@ -611,6 +727,8 @@ main(void)
         cmocka_unit_test(test_refused_chats),
         cmocka_unit_test(test_known),
         cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_mistral),
+        cmocka_unit_test(test_shows_tools),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_directory)
     };

@@ -27,7 +27,6 @@ typedef struct {
 
 
 static const mst_case_t  cases[] = {
-    { K, "tools", { "[]" }, { "[{\"type\":\"function\"}]", "1", "true" } },
     { C, "functions", { "[]" }, { "[{\"name\":\"f\"}]" } },
     { C, "function_call", { "\"none\"", "\"auto\"" },
       { "{\"name\":\"f\"}" } },
@@ -40,7 +39,7 @@ static const mst_case_t  cases[] = {
     { C, "modalities", { "[\"text\"]" },
       { "[\"text\",\"audio\"]", "[\"audio\"]", "[]", "\"text\"" } },
     { C, "prediction", { NULL }, { "{\"type\":\"content\"}" } },
-    { C, "reasoning_effort", { "\"none\"" }, { "\"low\"", "\"high\"" } },
+    { T, "reasoning_effort", { "\"none\"" }, { "\"low\"", "\"high\"" } },
     { C, "verbosity", { "\"medium\"" }, { "\"low\"" } },
     { C, "web_search_options", { NULL }, { "{}" } },
     { T, "suffix", { "\"\"" }, { "\"x\"", "1" } },
@@ -58,8 +57,7 @@ static const mst_case_t  cases[] = {
     { C, "use_beam_search", { "false" }, { "true" } },
     { C, "include_stop_str_in_output", { "false" }, { "true" } },
     { C, "skip_special_tokens", { "true" }, { "false" } },
-    { C, "chat_template", { NULL }, { "\"x\"" } },
-    { C, "chat_template_kwargs", { "{}" }, { "{\"a\":1}" } }
+    { C, "chat_template", { NULL }, { "\"x\"" } }
 };
 
 
