@@ -267,7 +267,7 @@ $(VENV)/clients: | $(VENV)/bin/pip
 	$(VENV)/bin/pip install -q --disable-pip-version-check \
 	    openai==3.57.0 mistralai==3.7.0 \
 	    tokenizers==0.23.3 sentencepiece==0.2.3 tiktoken==0.14.0 \
-	    jinja2==3.1.6
+	    jinja2==3.1.6 mistral-common==1.13.1
 	@touch $@
 
 demo: deps
@@ -286,9 +286,10 @@ test: PACKAGES += openssl libnginx-mod-http-echo libnginx-mod-http-lua \
 test: deps
 	@$(MAKE) --no-print-directory all units model tokenizers $(VENV)/clients \
 	    $(BUILD)/t/tokenize $(BUILD)/t/jinja_render \
+	    $(BUILD)/t/mistral_render \
 	    $(if $(LONG),$(SLOW)/clients)
 	@$(MAKE) --no-print-directory SAN=1 BUILD=$(BUILD)/san all units fuzzers \
-	    $(BUILD)/san/t/jinja_render
+	    $(BUILD)/san/t/jinja_render $(BUILD)/san/t/mistral_render
 	@$(MAKE) --no-print-directory SAN=thread BUILD=$(BUILD)/tsan tsan
 	@BUILD=$(BUILD) LONG=$(LONG) perl t/run.pl
 
