@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "api/mst_tools.h"
+#include "base/mst_mem.h"
 
 #define F      "{\"type\":\"function\",\"function\":{\"name\":\"get_x\"}}"
 #define G      "{\"function\":{\"name\":\"g-2\",\"description\":\"d\","        \
@@ -92,6 +93,7 @@ test_good(void **state)
                     || mst_str_eq(tools.name, cases[i].name));
         assert_int_equal(tools.single, cases[i].single);
 
+        mst_free(tools.owned);
         mst_buf_fini(&buf);
     }
 }
@@ -157,6 +159,7 @@ test_bad(void **state)
             fail_msg("%s: %s", cases[i].text, e.message);
         }
 
+        mst_free(tools.owned);
         mst_buf_fini(&buf);
     }
 }
@@ -182,12 +185,14 @@ test_many(void **state)
     (void) mst_buf_append(&text, "]}", 3);
     assert_int_equal(parse(text.data, &tools, &buf, &e), MST_OK);
     assert_int_equal(tools.n, MST_TOOLS_MAX);
+    mst_free(tools.owned);
     mst_buf_fini(&buf);
 
     text.len -= 3;
     (void) mst_buf_append(&text, "," F "]}", sizeof("," F "]}"));
     assert_int_equal(parse(text.data, &tools, &buf, &e), MST_ERROR);
     assert_string_equal(e.param, "tools");
+    mst_free(tools.owned);
     mst_buf_fini(&buf);
     mst_buf_fini(&text);
 }
