@@ -28,6 +28,7 @@
 
 #include "kernels/mst_k_step_map.h"
 #include "kernels/mst_k_misc.h"
+#include "kernels/mst_k_attn.h"
 
 
 #endif /* MST_KERNELS_H */
