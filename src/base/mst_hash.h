@@ -35,7 +35,7 @@ mst_hash(uint64_t seed, const void *data, size_t len)
     uint64_t              h;
     const unsigned char  *p;
 
-    p = data;
+    p = (const unsigned char *) data;
     h = seed ^ 0xcbf29ce484222325ull;
 
     for (i = 0; i < len; i++) {
