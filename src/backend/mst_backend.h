@@ -51,11 +51,18 @@ typedef struct {
     uint32_t          n_experts;   /* 0 = dense layers */
     uint32_t          n_used;      /* experts of one token */
 
+    uint32_t          device;      /* the how manieth, where there are several;
+                                      from 0 */
+    mst_dtype_t       dtype;
+    uint32_t          weight_layouts;  /* 0 = auto, 1, 2: see "weight_layouts" */
+    int               batch_invariant; /* the same bits at every batch size */
     uint32_t          threads;     /* 0 = as many as cores allowed to us */
     uint32_t          max_rows;    /* tokens of one step at most */
     uint32_t          max_seqs;    /* sequences of one step at most */
     mst_kv_type_t     kv_type;
     uint64_t          kv_size;     /* bytes of the pool; 0 = own choice */
+    uint32_t          kv_percent;  /* of the device's memory that is free once
+                                      all else is there; 0 = kv_size counts */
     const char       *isa;         /* NULL = the best of this machine */
     const mst_log_t  *log;         /* may be NULL */
     void            (*progress)(void *data);   /* while sync() computes, by
@@ -180,8 +187,20 @@ typedef struct {
 } mst_backend_ops_t;
 
 
-/* "cpu"; NULL with a sentence: this build has no such backend */
-const mst_backend_ops_t *mst_backend_open(const char *name, mst_err_t *err);
+/*
+ * "cpu", or "cuda" from a library at a path of the caller's: it stays mapped
+ * as long as the process lives.  NULL with a sentence: there is no such
+ * backend, no such library, or no device that it could use.
+ */
+const mst_backend_ops_t *mst_backend_open(const char *name,
+    const char *library, mst_err_t *err);
+
+
+/* what a library exports under this name; NULL with a sentence: no driver or
+   no device */
+#define MST_BACKEND_SYMBOL  "mst_cuda_open"
+
+typedef const mst_backend_ops_t *(*mst_backend_open_pt)(mst_err_t *err);
 
 
 #endif /* MST_BACKEND_H */

@@ -68,7 +68,12 @@ mst_cpu_kv(mst_backend_t *b, mst_err_t *err)
         "f32", "f16", "bf16", "fp8", "q8", "int4"
     };
 
-    if (b->conf.kv_type != MST_KV_F32) {
+    if (b->conf.dtype != MST_DTYPE_AUTO) {
+        return mst_err_set(err, "the CPU keeps the types of the file, dtype "
+                           "auto");
+    }
+
+    if (b->conf.kv_type != MST_KV_F32 && b->conf.kv_type != MST_KV_AUTO) {
         return mst_err_set(err, "kv_cache %s is not in this build, f32 is",
                            names[b->conf.kv_type]);
     }

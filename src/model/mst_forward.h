@@ -24,10 +24,18 @@ typedef struct mst_model_s  mst_model_t;
 
 
 typedef struct {
+    const char      *library;      /* path of a backend's library: it computes,
+                                      on device; NULL: the CPU */
+    uint32_t         device;
+    mst_dtype_t      dtype;
+    uint32_t         weight_layouts;   /* 0 = auto, 1, 2 */
+    int              batch_invariant;
     uint32_t         threads;      /* 0 = as many as cores allowed to us */
     mst_kv_type_t    kv_type;      /* what the backend lacks is refused */
     uint64_t         kv_size;      /* bytes for the pool; 0 = the backend's
                                       choice from context and max_seqs */
+    uint32_t         kv_percent;   /* of a device's memory that is free once
+                                      all else is there; 0 = kv_size counts */
     uint32_t         context;      /* tokens of one sequence at most; 0 = the
                                       model's */
     uint32_t         max_rows;     /* tokens of one step at most */

@@ -395,17 +395,23 @@ mst_model_backend(mst_model_t *m, const mst_model_conf_t *conf,
     bc.temp_length = c->temp_beta != 0 ? c->temp_length : 0;
     bc.n_experts = c->n_experts;
     bc.n_used = c->n_used;
+    bc.device = conf->device;
+    bc.dtype = conf->dtype;
+    bc.weight_layouts = conf->weight_layouts;
+    bc.batch_invariant = conf->batch_invariant;
     bc.threads = conf->threads;
     bc.max_rows = conf->max_rows;
     bc.max_seqs = conf->max_seqs;
     bc.kv_type = conf->kv_type;
     bc.kv_size = conf->kv_size;
+    bc.kv_percent = conf->kv_percent;
     bc.isa = conf->isa;
     bc.log = conf->log;
     bc.progress = conf->progress;
     bc.progress_data = conf->progress_data;
 
-    m->ops = mst_backend_open("cpu", err);
+    m->ops = mst_backend_open(conf->library ? "cuda" : "cpu", conf->library,
+                              err);
 
     if (m->ops == NULL) {
         return MST_ERROR;

@@ -400,7 +400,7 @@ mistral_case_model(mistral_cases_t *b, mst_checkpoint_t *cp)
 
     b->n_vocab = c->n_vocab;
     mc.threads = (uint32_t) b->conf->threads;
-    mc.kv_type = MST_KV_F32;
+    mc.kv_type = MST_KV_AUTO;
     mc.context = b->context;
     mc.max_rows = MISTRAL_CASE_CHUNK;
     mc.max_seqs = b->streams;

@@ -299,7 +299,7 @@ mistral_load_runner(const mistral_engine_t *e, mst_checkpoint_t *cp,
     memset(&conf, 0, sizeof(conf));
 
     conf.threads = e->setup.threads;
-    conf.kv_type = (e->setup.kv_type == UINT32_MAX) ? MST_KV_F32
+    conf.kv_type = (e->setup.kv_type == UINT32_MAX) ? MST_KV_AUTO
                                        : (mst_kv_type_t) e->setup.kv_type;
     conf.kv_size = mistral_load_kv_size(&e->setup);
     conf.context = e->setup.context;

@@ -342,7 +342,7 @@ mistral_generate_load(mistral_generate_t *g, const mst_log_t *log)
     memset(&ec, 0, sizeof(ec));
 
     mc.threads = (uint32_t) c->threads;
-    mc.kv_type = MST_KV_F32;
+    mc.kv_type = MST_KV_AUTO;
     mc.context = mistral_generate_context(g);
     mc.max_rows = MISTRAL_GENERATE_CHUNK;
     mc.max_seqs = 1;

@@ -277,7 +277,7 @@ mistral_inspect_memory(mistral_inspect_t *m)
                                                      : MISTRAL_INSPECT_ROWS;
     bc.kv_type = MST_KV_F32;
 
-    ops = mst_backend_open("cpu", &err);
+    ops = mst_backend_open("cpu", NULL, &err);
     b = ops ? ops->create(&bc, &err) : NULL;
 
     if (b == NULL) {

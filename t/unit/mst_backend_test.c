@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -20,13 +21,19 @@ open_test(void **state)
 
     (void) state;
 
-    ops = mst_backend_open("cpu", &err);
+    ops = mst_backend_open("cpu", NULL, &err);
     assert_non_null(ops);
     assert_string_equal(ops->name, "cpu");
     assert_string_equal(err.text, "");
 
-    assert_null(mst_backend_open("cuda", &err));
+    assert_null(mst_backend_open("cuda", NULL, &err));
     assert_string_equal(err.text, "backend \"cuda\" is not in this build");
+
+    assert_null(mst_backend_open("cuda", "/dev/null", &err));
+    assert_non_null(strstr(err.text, "/dev/null"));
+
+    assert_null(mst_backend_open("cuda", "libm.so.6", &err));
+    assert_string_equal(err.text, "libm.so.6 exports no mst_cuda_open");
 }
 
 
