@@ -183,6 +183,8 @@ mst_cpu_rows(mst_backend_t *b, mst_err_t *err)
     b->max_cmds = 12 * c->n_layers + 8;
     b->cmds = mst_cpu_mem_take(&b->scratch,
                                b->max_cmds * sizeof(mst_cpu_cmd_t), err);
+    b->splits = mst_cpu_mem_take(&b->scratch,
+                                 b->threads * sizeof(mst_cpu_split_t), err);
     b->pos = mst_cpu_mem_take(&b->scratch, rows * sizeof(uint32_t), err);
     b->row_kv = mst_cpu_mem_take(&b->scratch, rows * sizeof(void *), err);
     b->units = mst_cpu_mem_take(&b->scratch, rows * sizeof(mst_cpu_unit_t),
@@ -199,8 +201,9 @@ mst_cpu_rows(mst_backend_t *b, mst_err_t *err)
     b->logits = mst_cpu_mem_take(&b->scratch,
                                  rows * c->n_vocab * sizeof(float), err);
 
-    return b->cmds && b->pos && b->row_kv && b->units && b->turns && b->x
-           && b->q_scale && b->q && b->mix && b->logits ? MST_OK : MST_ERROR;
+    return b->cmds && b->splits && b->pos && b->row_kv && b->units && b->turns
+           && b->x && b->q_scale && b->q && b->mix && b->logits
+           ? MST_OK : MST_ERROR;
 }
 
 
@@ -338,6 +341,7 @@ mst_cpu_cmd(mst_backend_t *b, mst_cpu_run_pt run)
     cmd = &b->cmds[b->n_cmds++];
     memset(cmd, 0, sizeof(mst_cpu_cmd_t));
     cmd->run = run;
+    cmd->job = ++b->jobs;
 
     return cmd;
 }

@@ -21,6 +21,7 @@
 #include "backend/mst_cpu_isa.h"
 #include "backend/mst_cpu_mem.h"
 #include "backend/mst_cpu_pool.h"
+#include "backend/mst_cpu_split.h"
 
 #define MST_CPU_PARTS    3
 #define MST_CPU_OWN      2         /* up to so many rows each thread prepares
@@ -85,6 +86,7 @@ typedef void (*mst_cpu_finish_pt)(mst_backend_t *b, const mst_cpu_cmd_t *cmd,
 struct mst_cpu_cmd_s {
     _Alignas(64) uint32_t   next;  /* piece that nobody has taken; all
                                       threads add */
+    uint32_t                job;   /* its number, for mst_cpu_split_take() */
     mst_cpu_run_pt          run;
     uint32_t                layer;
     const mst_matrix_t     *matrix;
@@ -139,6 +141,8 @@ struct mst_backend_s {
     const mst_cpu_isa_t    *isa;
     mst_cpu_pool_t         *pool;
     uint32_t                threads;
+    uint32_t                jobs;      /* so far; wraps around */
+    mst_cpu_split_t        *splits;    /* [threads] */
     mst_cpu_mem_t           weights;
     mst_cpu_mem_t           scratch;   /* and the KV pool */
     mst_matrix_t           *matrices;

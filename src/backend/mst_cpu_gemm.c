@@ -95,9 +95,12 @@ mst_cpu_gemm_run(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
         }
     }
 
-    share = mst_cpu_gemm_share(b, cmd->matrix, in->rows);
+    share = in->rows > MST_CPU_GEMM_MANY
+            ? mst_cpu_gemm_share(b, cmd->matrix, in->rows) : 0;
 
-    while ((n = mst_cpu_take(cmd, cmd->matrix->n_units, share, &at)) != 0) {
+    while ((n = mst_cpu_split_take(b->splits, b->threads, thread, cmd->job,
+                                   cmd->matrix->n_units, share, &at)) != 0)
+    {
         mst_cpu_gemm_units(b, cmd, in, at, n);
     }
 }
@@ -140,6 +143,22 @@ mst_cpu_gemm_units(mst_backend_t *b, const mst_cpu_cmd_t *cmd,
 }
 
 
+/* what is asked for; how it runs stays */
+
+static void
+mst_cpu_gemm_fill(mst_cpu_cmd_t *c, const mst_cpu_cmd_t *cmd)
+{
+    uint32_t        job;
+    mst_cpu_run_pt  run;
+
+    job = c->job;
+    run = c->run;
+    *c = *cmd;
+    c->job = job;
+    c->run = run;
+}
+
+
 void
 mst_cpu_gemm(mst_backend_t *b, const mst_cpu_cmd_t *cmd, uint32_t rows)
 {
@@ -149,12 +168,10 @@ mst_cpu_gemm(mst_backend_t *b, const mst_cpu_cmd_t *cmd, uint32_t rows)
 
     if (cmd->source && rows > MST_CPU_OWN) {
         c = mst_cpu_cmd(b, mst_cpu_gemm_prepare);
-        *c = *cmd;
-        c->run = mst_cpu_gemm_prepare;
+        mst_cpu_gemm_fill(c, cmd);
     }
 
     c = mst_cpu_cmd(b, mst_cpu_gemm_run);
-    *c = *cmd;
-    c->run = mst_cpu_gemm_run;
+    mst_cpu_gemm_fill(c, cmd);
     c->own = cmd->source && rows <= MST_CPU_OWN;
 }

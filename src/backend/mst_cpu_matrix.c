@@ -14,8 +14,8 @@
 typedef struct {
     const mst_matrix_t       *matrix;
     const mst_matrix_part_t  *parts;
-    uint32_t                  next;    /* tile that nobody has taken */
-    uint32_t                  n_tiles; /* of all parts */
+    mst_backend_t            *backend;
+    uint32_t                  job;
 } mst_cpu_pack_t;
 
 
@@ -198,35 +198,55 @@ mst_cpu_matrix_pack_tile(const mst_cpu_part_t *part,
 
 
 static void
-mst_cpu_matrix_pack(void *data, uint32_t thread)
+mst_cpu_matrix_pack_unit(const mst_cpu_pack_t *pack, uint32_t unit)
 {
     uint32_t               i, tile;
-    mst_cpu_pack_t        *pack;
-    const mst_cpu_part_t  *part;
+    const mst_matrix_t    *m;
+    const mst_cpu_part_t  *p;
 
-    (void) thread;
+    m = pack->matrix;
+    p = m->parts;
+
+    if (m->kind == MST_MATRIX_GATE) {
+        for (i = 0; i < 4; i++) {
+            tile = 2 * unit + i % 2;
+
+            if (tile < p[i / 2].n_tiles) {
+                mst_cpu_matrix_pack_tile(&p[i / 2], &pack->parts[i / 2],
+                                         tile, m->width);
+            }
+        }
+
+        return;
+    }
+
+    for (i = 0; unit >= p[i].n_tiles; i++) {
+        unit -= p[i].n_tiles;
+    }
+
+    mst_cpu_matrix_pack_tile(&p[i], &pack->parts[i], unit, m->width);
+}
+
+
+/* by the threads that will read them: who touches memory first has it on its
+   node */
+
+static void
+mst_cpu_matrix_pack(void *data, uint32_t thread)
+{
+    uint32_t         at, n;
+    mst_backend_t   *b;
+    mst_cpu_pack_t  *pack;
 
     pack = data;
+    b = pack->backend;
 
-    for ( ;; ) {
-        tile = __atomic_fetch_add(&pack->next, 1, __ATOMIC_RELAXED);
-
-        if (tile >= pack->n_tiles) {
-            return;
+    while ((n = mst_cpu_split_take(b->splits, b->threads, thread, pack->job,
+                                   pack->matrix->n_units, 8, &at)) != 0)
+    {
+        for ( /* void */ ; n; n--, at++) {
+            mst_cpu_matrix_pack_unit(pack, at);
         }
-
-        for (i = 0; /* void */ ; i++) {
-            part = &pack->matrix->parts[i];
-
-            if (tile < part->n_tiles) {
-                break;
-            }
-
-            tile -= part->n_tiles;
-        }
-
-        mst_cpu_matrix_pack_tile(part, &pack->parts[i], tile,
-                                 pack->matrix->width);
     }
 }
 
@@ -342,7 +362,6 @@ mst_cpu_matrix(mst_backend_t *b, mst_matrix_kind_t kind,
     mst_err_t *err)
 {
     uint8_t         *base;
-    uint32_t         i;
     uint64_t         size;
     mst_matrix_t    *m;
     mst_cpu_pack_t   pack;
@@ -382,12 +401,8 @@ mst_cpu_matrix(mst_backend_t *b, mst_matrix_kind_t kind,
 
     pack.matrix = m;
     pack.parts = parts;
-    pack.next = 0;
-    pack.n_tiles = 0;
-
-    for (i = 0; i < n_parts; i++) {
-        pack.n_tiles += m->parts[i].n_tiles;
-    }
+    pack.backend = b;
+    pack.job = ++b->jobs;
 
     mst_cpu_pool_run(b->pool, mst_cpu_matrix_pack, &pack);
 
