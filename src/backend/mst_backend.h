@@ -54,7 +54,7 @@ typedef struct {
     uint32_t          device;      /* the how manieth, where there are several;
                                       from 0 */
     mst_dtype_t       dtype;
-    uint32_t          weight_layouts;  /* 0 = auto, 1, 2: see "weight_layouts" */
+    uint32_t          weight_layouts;  /* 0 = auto, 1, 2 */
     int               batch_invariant; /* the same bits at every batch size */
     uint32_t          threads;     /* 0 = as many as cores allowed to us */
     uint32_t          max_rows;    /* tokens of one step at most */
