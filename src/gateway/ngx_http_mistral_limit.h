@@ -8,7 +8,8 @@
  *   limit_debit.c debits, who holds them, and whose holder is dead
  *   limit_zone.c  the shared memory: keys
  *   bucket.c      what a key's node is for a limit
- *   quota.c       and for a quota: windows; quota_state.c their file
+ *   quota.c       and for a quota: windows; quota_state.c and quota_save.c
+ *                 their file
  *
  * A debit is taken before the engine hears of a request and settled when it
  * is known what the answer took.  While it is open, a hold in the zone says
@@ -270,9 +271,21 @@ void ngx_http_mistral_debit_note(ngx_http_mistral_debit_t *d,
 void ngx_http_mistral_debit_settle(ngx_http_mistral_debit_t *d,
     uint64_t tokens);
 
-/* quota_state.c: for the master, then for workers */
+/* quota_state.c: for the master */
 ngx_int_t ngx_http_mistral_quota_init(ngx_http_mistral_limit_zone_t *zone,
     ngx_uint_t fresh);
+
+/* for workers: 1, the file is not as we left it, or another worker just
+   writes it: under the directory's lock it is sure */
+ngx_uint_t ngx_http_mistral_quota_differs(ngx_http_mistral_limit_zone_t *zone,
+    struct stat *st);
+
+/* under the directory's lock: reads it if it differs; it is as we leave it
+   now */
+void ngx_http_mistral_quota_changed(ngx_http_mistral_limit_zone_t *zone);
+void ngx_http_mistral_quota_remember(ngx_http_mistral_limit_zone_t *zone);
+
+/* quota_save.c */
 void ngx_http_mistral_quota_start(ngx_http_mistral_limit_zone_t *zone);
 void ngx_http_mistral_quota_finish(ngx_http_mistral_limit_zone_t *zone);
 void ngx_http_mistral_quota_stop(ngx_http_mistral_limit_zone_t *zone);
