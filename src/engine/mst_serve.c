@@ -30,6 +30,7 @@ static int mst_serve_init(mst_serve_t *s, mst_err_t *err);
 static int mst_serve_receive(mst_serve_t *s, uint64_t now_ns);
 static void mst_serve_orders(mst_serve_t *s);
 static void mst_serve_stats(mst_serve_t *s, uint64_t now_ns);
+static void mst_serve_counts(mst_stat_t *st, const mst_engine_stats_t *e);
 static uint64_t mst_serve_rate(double rate);
 static void mst_serve_classes(mst_serve_t *s);
 static void mst_serve_tick(mst_serve_t *s, uint64_t now_ns);
@@ -283,6 +284,7 @@ mst_serve_pass(mst_serve_t *s, uint64_t *wake_ns, mst_err_t *err)
     more = mst_serve_receive(s, now);
 
     s->token_ns = 0;
+    s->begun = 0;
 
     rc = mst_engine_step(s->engine, mst_time_ns(), wake_ns, err);
 
@@ -389,11 +391,8 @@ mst_serve_stats(mst_serve_t *s, uint64_t now_ns)
 
     mst_stat_set(&st->last_step_ns, e.last_step_ns);
 
-    mst_stat_set(&st->running, e.running);
-    mst_stat_set(&st->waiting, e.waiting);
-    mst_stat_set(&st->waiting_tokens, e.waiting_tokens);
-    mst_stat_set(&st->paused, e.paused);
-    mst_stat_set(&st->prefilling, e.prefilling);
+    mst_serve_counts(st, &e);
+
     mst_stat_set(&st->prompt_rate, mst_serve_rate(e.prompt_rate));
     mst_stat_set(&st->finish_rate, mst_serve_rate(e.finish_rate));
     mst_stat_set(&st->token_rate, mst_serve_rate(e.token_rate));
@@ -411,6 +410,43 @@ mst_serve_stats(mst_serve_t *s, uint64_t now_ns)
     mst_stat_set(&st->finished, s->base.finished + e.finished);
     mst_stat_set(&st->refused, s->base.refused + e.refused);
     mst_stat_set(&st->cancelled, s->cancelled);
+}
+
+
+static void
+mst_serve_counts(mst_stat_t *st, const mst_engine_stats_t *e)
+{
+    mst_stat_set(&st->running, e->running);
+    mst_stat_set(&st->waiting, e->waiting);
+    mst_stat_set(&st->waiting_tokens, e->waiting_tokens);
+    mst_stat_set(&st->paused, e->paused);
+    mst_stat_set(&st->prefilling, e->prefilling);
+}
+
+
+/* a step that somebody begins with may be long: who looks meanwhile shall
+   not see an idle engine, nor one whose last step was long ago */
+
+void
+mst_serve_begun(mst_serve_t *s)
+{
+    mst_stat_t          *st;
+    mst_engine_stats_t   e;
+
+    if (s->begun) {
+        return;
+    }
+
+    s->begun = 1;
+    st = &s->shm->stat;
+
+    mst_engine_stats(s->engine, &e);
+
+    if (mst_stat_get(&st->running) == 0) {
+        mst_stat_set(&st->stepped_ns, mst_time_ns());
+    }
+
+    mst_serve_counts(st, &e);
 }
 
 

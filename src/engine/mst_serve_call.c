@@ -149,6 +149,7 @@ mst_serve_event(void *data, const mst_event_t *ev)
     switch (ev->type) {
 
     case MST_EVENT_ADMIT:
+        mst_serve_begun(s);
         mst_stat_observe(&s->shm->stat.queue, mst_time_ns() - call->last_ns,
                          1);
         mst_outbox_admit(&call->out, ev->cached);

@@ -99,6 +99,7 @@ struct mst_serve_s {
     uint64_t           retry_ns;   /* pause before the next flush */
     uint64_t           leave_ns;   /* give up waiting to be stopped; 0 = no */
 
+    int                begun;      /* somebody, with this step */
     uint64_t           token_ns;   /* of all tokens of a step; 0 = there was
                                       none */
     mst_order_class_t  classes[MST_CLASSES];   /* as they are published */
@@ -110,6 +111,9 @@ struct mst_serve_s {
 /* mst_serve.c */
 
 int mst_serve_watch(mst_serve_t *s, int fd, uint32_t events, uint32_t data);
+
+/* a request begins with the step that comes: it is in the gauges from here */
+void mst_serve_begun(mst_serve_t *s);
 
 /* mst_serve_slot.c */
 

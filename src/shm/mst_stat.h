@@ -49,7 +49,8 @@ typedef struct {
                                               LOADING on */
     _Atomic uint64_t  steps;               /* since this engine's start */
     _Atomic uint64_t  last_step_ns;        /* duration */
-    _Atomic uint64_t  stepped_ns;          /* when the last step had ended */
+    _Atomic uint64_t  stepped_ns;          /* when the last step had ended, or
+                                              one began after none */
 
     /* gauges */
     _Atomic uint64_t  running;             /* sequences */

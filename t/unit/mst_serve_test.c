@@ -482,6 +482,53 @@ test_stats(void **state)
 }
 
 
+/* who looks while a long step computes: it began from nothing, and others
+   wait meanwhile */
+
+static uint64_t  seen[3];
+
+
+static void
+look_within(mst_stat_t *st)
+{
+    seen[0] = mst_stat_get(&st->running);
+    seen[1] = mst_stat_get(&st->waiting);
+    seen[2] = mst_stat_get(&st->stepped_ns);
+}
+
+
+static void
+test_within(void **state)
+{
+    int       i;
+    world_t   w;
+    worker_t  a;
+    uint64_t  start;
+
+    (void) state;
+
+    world_init(&w, NULL, 2);
+    worker_claim(&w, &a, (uint32_t) getpid());
+    w.within = look_within;
+    start = mst_time_ns();
+
+    for (i = 0; i < 3; i++) {
+        worker_send(&a, worker_submit(&w, &a, (uint64_t) i, 10, 1));
+    }
+
+    pass(&w, 1);
+
+    assert_int_equal(seen[0], 2);
+    assert_int_equal(seen[1], 1);
+    assert_true(seen[2] >= start);
+
+    settle(&w, 50);
+    assert_int_equal(mst_stat_get(&w.map.shm->stat.running), 0);
+
+    world_fini(&w);
+}
+
+
 int
 main(void)
 {
@@ -492,6 +539,7 @@ main(void)
         cmocka_unit_test(test_orders),
         cmocka_unit_test(test_order_wakes),
         cmocka_unit_test(test_stats),
+        cmocka_unit_test(test_within),
         cmocka_unit_test(test_create)
     };
 

@@ -40,6 +40,8 @@ typedef struct {
     uint32_t        epoch;
     mst_serve_t    *serve;
     mst_engine_t   *engine;
+    mst_runner_t    runner;        /* the null model, within world_step() */
+    void          (*within)(mst_stat_t *st);   /* called by each step; NULL */
     mst_log_t       log;
     char            lines[8][256];
     int             n_lines;
@@ -62,6 +64,31 @@ world_log(void *data, mst_log_level_t level, const char *text)
 
     w = data;
     (void) snprintf(w->lines[w->n_lines++ % 8], 256, "<%d>%s", level, text);
+}
+
+
+static inline int
+world_step(void *data, mst_step_t *step, mst_err_t *err)
+{
+    world_t  *w;
+
+    w = data;
+
+    if (w->within) {
+        w->within(&w->map.shm->stat);
+    }
+
+    return w->runner.step(w->runner.data, step, err);
+}
+
+
+static inline void
+world_destroy(void *data)
+{
+    world_t  *w;
+
+    w = data;
+    w->runner.destroy(w->runner.data);
 }
 
 
@@ -102,7 +129,12 @@ world_engine(world_t *w, const mst_null_conf_t *null, uint32_t max_batch)
     w->serve = mst_serve_create(&sc, &err);
     assert_non_null(w->serve);
 
-    assert_int_equal(mst_runner_null(&runner, &conf, &err), MST_OK);
+    assert_int_equal(mst_runner_null(&w->runner, &conf, &err), MST_OK);
+
+    runner = w->runner;
+    runner.data = w;
+    runner.step = world_step;
+    runner.destroy = world_destroy;
 
     memset(&ec, 0, sizeof(ec));
     ec.max_batch = max_batch;
