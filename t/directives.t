@@ -8,6 +8,7 @@ use strict;
 
 use Cwd qw/ abs_path /;
 use File::Temp qw/ tempdir /;
+use POSIX ();
 use Test::More;
 
 my $build = abs_path($ENV{BUILD} || 'build');
@@ -25,6 +26,9 @@ write_file("$prefix/empty.gguf", '');
 write_file("$prefix/block.conf", "max_batch 4;\n");
 write_file("$prefix/not_elf", "#!/nowhere/sh\n");
 write_file("$prefix/plain", "plain\n");
+write_file("$prefix/huge", '');
+truncate "$prefix/huge", 20_000_000_000;
+POSIX::mkfifo("$prefix/fifo", 0600);
 mkdir "$prefix/conf";
 write_file("$prefix/conf/good.jinja", "{{ messages[0].content }}");
 write_file("$prefix/conf/open.jinja", "a\n{% if messages %}b\n");
@@ -159,6 +163,10 @@ for my $t (
     [ 'path null:len=1,;', 'empty parameter in path' ],
     [ 'path null:,len=1;', 'empty parameter in path' ],
     [ 'path null:text=gone;', 'cannot open' ],
+    [ 'path null:text=/proc/version;',
+      'the text of the null model has 0 bytes, must be 1 .. 268435456' ],
+    [ 'path null:text=huge;',
+      'the text of the null model has 20000000000 bytes' ],
     [ 'path null:text=text,text=text;', 'duplicate parameter "text=text"' ],
     [ 'path null:rate=1,len=2,rate=1;',
       'duplicate parameter "rate=1" in path' ],
@@ -349,7 +357,8 @@ for my $t (
     [ 'mistral_deadline ttft=;', 'invalid value ""' ],
     [ 'mistral_deadline off; mistral_deadline off;', 'is duplicate' ],
     [ 'mistral_retry_after 0;', 'invalid value "0" in "mistral_retry_after"' ],
-    [ 'mistral_retry_after 500ms;', 'a time of a second or more' ],
+    [ 'mistral_retry_after 500ms;', 'a time from a second to a day' ],
+    [ 'mistral_retry_after 1000d;', 'a time from a second to a day' ],
     [ 'mistral_retry_after 1; mistral_retry_after 1;', 'is duplicate' ],
     [ 'mistral_shed_status 200;', 'invalid status "200"' ],
     [ 'mistral_shed_status 444;', 'from 400 to 599, but not 444, which '
@@ -456,6 +465,12 @@ for my $t (
     [ 'mistral_quota_zone $arg_k zone=q:1m quota=1 window=1h state=logs/x;
        mistral_quota_zone $arg_k zone=r:1m quota=1 window=1h state=logs/x;',
       'invalid value "state=logs/x", it is the state of another zone' ],
+    [ 'mistral_quota_zone $arg_k zone=q:1m quota=1 window=1h state=dir;',
+      "\"$prefix/dir\", the state of mistral_quota_zone \"q\", is no regular"
+      . ' file' ],
+    [ 'mistral_quota_zone $arg_k zone=q:1m quota=1 window=1h state=fifo;',
+      "\"$prefix/fifo\", the state of mistral_quota_zone \"q\", is no regular"
+      . ' file' ],
     [ 'mistral_quota_zone $arg_k zone=q:1m quota=1 window=1h state=plain/x;',
       "\"$prefix/plain\" of mistral_quota_zone \"q\" is no directory" ],
     [ 'mistral_quota_zone $arg_k zone=q:1m quota=1 window=1h

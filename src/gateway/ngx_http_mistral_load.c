@@ -25,6 +25,8 @@ static ngx_int_t ngx_http_mistral_load_null_param(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m, ngx_str_t *param);
 static ngx_int_t ngx_http_mistral_load_null_twice(ngx_conf_t *cf,
     u_char *start, ngx_str_t *param);
+static ngx_int_t ngx_http_mistral_load_size(ngx_http_mistral_model_t *m,
+    mst_err_t *err);
 static ngx_int_t ngx_http_mistral_load_null_text(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m, ngx_str_t *file);
 static ngx_int_t ngx_http_mistral_load_open(ngx_conf_t *cf,
@@ -189,6 +191,11 @@ ngx_http_mistral_load_null(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
         rc = mst_err_set(&err, "\"chat_template\" needs \"tokenizer=\" in "
                          "the path of the null model");
 
+    } else if (m->setup->n_files && ngx_http_mistral_load_size(m, &err)
+                                    != NGX_OK)
+    {
+        rc = NGX_ERROR;
+
     } else {
         m->tokenizer = mst_tokenizer_create_bytes(&err);
         m->template = mst_template_create_plain(&err);
@@ -201,6 +208,25 @@ ngx_http_mistral_load_null(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
     }
 
     return NGX_OK;
+}
+
+
+/* what the engine would not take: a file of /proc says that it has none */
+
+static ngx_int_t
+ngx_http_mistral_load_size(ngx_http_mistral_model_t *m, mst_err_t *err)
+{
+    uint64_t  size;
+
+    size = m->setup->files[0].size;
+
+    if (size > 0 && size <= MST_SETUP_TEXT) {
+        return NGX_OK;
+    }
+
+    return mst_err_set(err, "the text of the null model has %llu bytes, must "
+                       "be 1 .. %d", (unsigned long long) size,
+                       MST_SETUP_TEXT);
 }
 
 

@@ -13,9 +13,6 @@
 #include "text/mst_tokenizer_dir.h"
 
 
-#define NGX_HTTP_MISTRAL_SCRIPT_MAX  (64 << 20)        /* bytes */
-
-
 static ngx_int_t ngx_http_mistral_script_gguf(ngx_http_mistral_model_t *m,
     int fd, const char *path, mst_err_t *err);
 static ngx_int_t ngx_http_mistral_script_dir(ngx_http_mistral_model_t *m,
@@ -188,9 +185,9 @@ ngx_http_mistral_load_script(ngx_http_mistral_model_t *m, mst_err_t *err)
 
     size = (size_t) m->setup->files[0].size;
 
-    if (size > NGX_HTTP_MISTRAL_SCRIPT_MAX) {
+    if (size > MST_SETUP_SCRIPT) {
         (void) mst_err_set(err, "a script of %zu bytes, may have at most %d",
-                           size, NGX_HTTP_MISTRAL_SCRIPT_MAX);
+                           size, MST_SETUP_SCRIPT);
         return NGX_ERROR;
     }
 

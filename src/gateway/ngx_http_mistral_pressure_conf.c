@@ -7,6 +7,9 @@
 #include "gateway/ngx_http_mistral_pressure.h"
 
 
+#define NGX_HTTP_MISTRAL_PRESSURE_RETRY  86400     /* seconds */
+
+
 static void *ngx_http_mistral_pressure_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_mistral_pressure_merge_loc_conf(ngx_conf_t *cf,
     void *parent, void *child);
@@ -391,11 +394,11 @@ ngx_http_mistral_pressure_set_retry(ngx_conf_t *cf, ngx_command_t *cmd,
 
     s = ngx_parse_time(&value[1], 1);
 
-    if (s == NGX_ERROR || s == 0) {
+    if (s == NGX_ERROR || s == 0 || s > NGX_HTTP_MISTRAL_PRESSURE_RETRY) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid value \"%V\" in \"mistral_retry_after\" "
                            "directive, it must be \"auto\", \"off\" or a time "
-                           "of a second or more", &value[1]);
+                           "from a second to a day", &value[1]);
         return NGX_CONF_ERROR;
     }
 

@@ -22,6 +22,8 @@
 #define MST_SETUP_FILES   64       /* model files opened by the master */
 #define MST_SETUP_GROUPS  32
 #define MST_SETUP_PATH    1024     /* bytes, with the NUL */
+#define MST_SETUP_TEXT    (256 << 20)  /* bytes of the null model's text */
+#define MST_SETUP_SCRIPT  (64 << 20)   /* ... where it is a script */
 
 
 typedef struct {

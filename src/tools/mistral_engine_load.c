@@ -26,8 +26,6 @@
 #define MISTRAL_LOAD_PROMPT      4096          /* its blocks: for so many tokens
                                                   of each sequence ... */
 #define MISTRAL_LOAD_BLOCKS      (1u << 20)    /* ... and at most this */
-#define MISTRAL_LOAD_TEXT        (256u << 20)  /* bytes of the null model's
-                                                  text */
 
 
 static void mistral_load_fit(const mistral_engine_t *e,
@@ -192,10 +190,10 @@ mistral_load_text(const mistral_engine_t *e, char **text, size_t *len,
                              "failed");
     }
 
-    if (st.st_size < 1 || st.st_size > MISTRAL_LOAD_TEXT) {
+    if (st.st_size < 1 || st.st_size > MST_SETUP_TEXT) {
         return mst_err_set(err, "the null model's text has %lld bytes, must "
-                           "be 1 .. %u", (long long) st.st_size,
-                           MISTRAL_LOAD_TEXT);
+                           "be 1 .. %d", (long long) st.st_size,
+                           MST_SETUP_TEXT);
     }
 
     *text = mst_alloc((size_t) st.st_size);
