@@ -29,9 +29,11 @@ open_test(void **state)
     assert_null(mst_backend_open("cuda", NULL, &err));
     assert_string_equal(err.text, "backend \"cuda\" is not in this build");
 
+    err.text[0] = '\0';
     assert_null(mst_backend_open("cuda", "/nowhere.so", &err));
     assert_non_null(strstr(err.text, "/nowhere.so"));
 
+    err.text[0] = '\0';
     assert_null(mst_backend_open("cuda", "libm.so.6", &err));
     assert_string_equal(err.text, "libm.so.6 exports no mst_cuda_open");
 }
