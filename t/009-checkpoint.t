@@ -31,6 +31,8 @@ our $Models = <<'END';
     mistral_model tiny { path $TEST_NGINX_TINY/plain; }
     mistral_model moe { path $TEST_NGINX_TINY/moe; experts_per_token 1;
                         rope_scaling linear factor=2; }
+    mistral_model mix { path $TEST_NGINX_TINY/moe; }
+    mistral_model one { path $TEST_NGINX_TINY/moe; experts_per_token 1; }
     mistral_model own { path $TEST_NGINX_TINY/plain;
                         chat_template $TEST_NGINX_TINY/own.jinja; }
 END
@@ -41,6 +43,11 @@ add_block_preprocessor(sub {
     $block->set_value('http_config', $Models);
     $block->set_value('config', 'location /v1/ { mistral_pass tiny; }'
                                 . 'location /moe/ { mistral_pass moe; }'
+                                . 'location /mix/ { mistral_pass mix;'
+                                . '    mistral_allow_experts on; }'
+                                . 'location /one/ { mistral_pass one; }'
+                                . 'location /none/ { mistral_pass tiny;'
+                                . '    mistral_allow_experts on; }'
                                 . 'location /own/ { mistral_pass own; }');
 });
 
@@ -140,3 +147,65 @@ POST /own/chat/completions
 {"messages":[{"role":"user","content":"no"}]}
 --- response_body_like: not so
 --- error_code: 400
+
+
+
+=== TEST 12: the middle: <s> [SUFFIX] de [PREFIX] abc
+--- request
+POST /v1/fim/completions
+{"prompt":"abc","suffix":"de","max_tokens":4,"min_tokens":4,"temperature":0,"random_seed":1,"stop":["zebra"],"stream":false}
+--- response_headers_like
+X-Mistral-Model: tiny
+--- response_body_like: ^\{"id":"chatcmpl-[0-9a-f]{32}","object":"chat.completion","created":\d+,"model":"tiny","choices":\[\{"index":0,"message":\{"role":"assistant","content":".*","refusal":null\},"logprobs":null,"finish_reason":"length"\}\],"usage":\{"prompt_tokens":8,"completion_tokens":4,
+
+
+
+=== TEST 13: as a stream, without a suffix
+--- request
+POST /v1/fim/completions
+{"prompt":"abc","suffix":null,"max_tokens":4,"min_tokens":4,"temperature":0,"stream":true,"stream_options":{"include_usage":true}}
+--- response_body_like: (?s)^data: \{"id":"chatcmpl-.*"object":"chat.completion.chunk".*"delta":\{"role":"assistant","content":""\}.*"finish_reason":"length".*"prompt_tokens":6,"completion_tokens":4,.*data: \[DONE\]
+
+
+
+=== TEST 14: what it does not take
+--- request eval
+['POST /v1/fim/completions' . "\n" . '{"suffix":"a"}', 'POST /v1/fim/completions' . "\n" . '{"prompt":["a"]}',
+ 'POST /v1/fim/completions' . "\n" . '{"prompt":"a","suffix":1}', 'GET /v1/fim/completions',
+ 'POST /v1/fim/completions' . "\n" . '{"prompt":"' . 'a' x 300 . '"}']
+--- error_code eval
+[400, 400, 400, 405, 400]
+--- response_body_like eval
+['"prompt","code":"missing_required_parameter"', '"prompt","code":"invalid_type"',
+ '"suffix","code":"invalid_type"', '"method_not_allowed"', '"prompt","code":"context_length_exceeded"']
+
+
+
+=== TEST 15: more experts give other logits, as many as the model has the same
+--- request eval
+[map { "POST $_->[0]/completions\n" . '{"prompt":[1,2,3,4,5],"max_tokens":1,"temperature":0,"logprobs":0' . $_->[1] . '}' }
+ ['/mix', ''], ['/mix', ',"num_experts_per_tok":2'], ['/mix', ',"num_experts_per_tok":1'], ['/one', ''],
+ ['/mix', ',"num_experts_per_tok":4'], ['/mix', '']]
+--- response_body_like eval
+[map { '"token_logprobs":\[' . $_ } '-2\.3085', '-2\.3085', '-2\.783', '-2\.783', '-2\.355', '-2\.3085']
+
+
+
+=== TEST 16: what some experts made of a prompt is no use to others
+--- request eval
+[map { "POST /mix/completions\n" . '{"prompt":[' . '7,' x 99 . '7],"max_tokens":1' . $_ . '}' }
+ '', '', ',"num_experts_per_tok":1', ',"num_experts_per_tok":1', ',"num_experts_per_tok":2', '']
+--- response_body_like eval
+[map { qr/"cached_tokens":$_\}/ } '0', '[1-9]\d', '0', '[1-9]\d', '[1-9]\d', '[1-9]\d']
+
+
+
+=== TEST 17: who may choose, and what
+--- request eval
+['POST /moe/completions' . "\n" . '{"prompt":"a","num_experts_per_tok":1}', 'POST /mix/completions' . "\n" . '{"prompt":"a","num_experts_per_tok":5}',
+ 'POST /mix/completions' . "\n" . '{"prompt":"a","num_experts_per_tok":0}', 'POST /none/completions' . "\n" . '{"prompt":"a","num_experts_per_tok":1}']
+--- error_code eval
+[400, 400, 400, 400]
+--- response_body_like eval
+['"num_experts_per_tok","code":"unsupported"', 'at most the model\'s 4 experts.*"num_experts_per_tok","code":"invalid_value"',
+ '"num_experts_per_tok","code":"invalid_value"', 'the model is none.*"num_experts_per_tok","code":"invalid_value"']

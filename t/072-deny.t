@@ -211,3 +211,34 @@ location /v1/ { mistral_pass null; mistral_prompt_deny off; mistral_prompt_deny 
 --- must_die
 --- error_log
 "mistral_prompt_deny" directive stands beside "off"
+
+
+=== TEST 16: all of it: thoughts, calls, results as their JSON reads, tools
+--- config
+location /v1/ { mistral_pass null; mistral_prompt_deny bomb scope=all; }
+location /user/ { mistral_pass null; mistral_prompt_deny bomb; }
+--- request eval
+[map { my $path = $_; map { "POST $path/chat/completions\n{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"},$_],\"max_tokens\":1}" }
+ '{"role":"assistant","content":[{"type":"thinking","thinking":"a bomb"},{"type":"text","text":"x"}]},{"role":"user","content":"x"}',
+ '{"role":"assistant","content":"x","reasoning_content":"a bomb"},{"role":"user","content":"x"}',
+ '{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"bomb","arguments":"{}"}}]},{"role":"user","content":"x"}',
+ '{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"a\":\"\\\\u0062omb\"}"}}]},{"role":"user","content":"x"}',
+ '{"role":"tool","tool_call_id":"a","content":"{\"a\":\"\\\\u0062omb\"}"}',
+ '{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f","description":"a bomb"}}],"tool_choice":"auto","stop":["x"' } '/v1', '/user']
+--- error_code eval
+[400, 400, 400, 400, 400, 400, 200, 200, 200, 200, 200, 400]
+--- response_body_like eval
+[(map { qr/"param":"$_","code":"content_policy_violation"/ } 'messages\[1\].content', 'messages\[1\].reasoning_content', ('messages\[1\].tool_calls') x 2,
+ 'messages\[1\].content', 'tools'), ('"choices"') x 5, '"tools","code":"unsupported"']
+
+
+
+=== TEST 17: before and behind a middle
+--- config
+location /v1/ { mistral_pass null; mistral_prompt_deny bomb scope=last; }
+--- request eval
+[map { "POST /v1/fim/completions\n{$_,\"max_tokens\":1}" } '"prompt":"bomb"', '"prompt":"a","suffix":"bomb"', '"prompt":"a","suffix":"b"']
+--- error_code eval
+[400, 400, 400]
+--- response_body_like eval
+['"prompt","code":"content_policy_violation"', '"suffix","code":"content_policy_violation"', 'cannot fill in the middle.*"code":"unsupported"']

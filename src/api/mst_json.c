@@ -305,6 +305,121 @@ mst_json_utf8(const unsigned char *p, const unsigned char *end)
 }
 
 
+/* four hexadecimal digits; -1: they are none */
+
+static int32_t
+mst_json_hex(const char *p, const char *end)
+{
+    int      i;
+    char     c;
+    int32_t  n;
+
+    if (end - p < 4) {
+        return -1;
+    }
+
+    for (i = 0, n = 0; i < 4; i++) {
+        c = p[i] >= 'A' && p[i] <= 'F' ? (char) (p[i] - 'A' + 'a') : p[i];
+
+        if (c >= '0' && c <= '9') {
+            n = n * 16 + c - '0';
+
+        } else if (c >= 'a' && c <= 'f') {
+            n = n * 16 + c - 'a' + 10;
+
+        } else {
+            return -1;
+        }
+    }
+
+    return n;
+}
+
+
+/* half a pair becomes U+FFFD; the escape is as long as any UTF-8 of it */
+
+static char *
+mst_json_code(int32_t n, char *q)
+{
+    n = n >= 0xd800 && n <= 0xdfff ? 0xfffd : n;
+
+    if (n < 0x80) {
+        *q++ = (char) n;
+        return q;
+    }
+
+    if (n >= 0x10000) {
+        *q++ = (char) (0xf0 | n >> 18);
+        *q++ = (char) (0x80 | (n >> 12 & 0x3f));
+
+    } else if (n >= 0x800) {
+        *q++ = (char) (0xe0 | n >> 12);
+    }
+
+    *q++ = n < 0x800 ? (char) (0xc0 | n >> 6)
+                     : (char) (0x80 | (n >> 6 & 0x3f));
+    *q++ = (char) (0x80 | (n & 0x3f));
+
+    return q;
+}
+
+
+size_t
+mst_json_unescape(mst_str_t s, char *to)
+{
+    char        *q;
+    int32_t      n, low;
+    const char  *p, *end, *c;
+
+    static const char  from[] = "\"\\/bfnrt";
+    static const char  code[] = "\"\\/\b\f\n\r\t";
+
+    q = to;
+    p = s.data;
+    end = s.len ? p + s.len : p;
+
+    while (p < end) {
+
+        if (*p != '\\' || end - p < 2) {
+            *q++ = *p++;
+            continue;
+        }
+
+        c = p[1] ? strchr(from, p[1]) : NULL;
+
+        if (c) {
+            *q++ = code[c - from];
+            p += 2;
+            continue;
+        }
+
+        n = p[1] == 'u' ? mst_json_hex(p + 2, end) : -1;
+
+        if (n < 0) {
+            *q++ = *p++;
+            continue;
+        }
+
+        p += 6;
+
+        if (n >= 0xd800 && n < 0xdc00 && end - p >= 6 && p[0] == '\\'
+            && p[1] == 'u')
+        {
+            low = mst_json_hex(p + 2, end);
+
+            if (low >= 0xdc00 && low <= 0xdfff) {
+                n = 0x10000 + ((n - 0xd800) << 10) + (low - 0xdc00);
+                p += 6;
+            }
+        }
+
+        q = mst_json_code(n, q);
+    }
+
+    return (size_t) (q - to);
+}
+
+
 /*
  * The worst case is six bytes for one, so room for that much of a run is
  * made once and the bytes are stored without further checks; a long string

@@ -38,6 +38,11 @@ int mst_json_number(mst_buf_t *out, double x);
 /* the same for a float: nine digits at most */
 int mst_json_float(mst_buf_t *out, float x);
 
+/* text of JSON with what its strings' escapes stand for; "to" has room for
+   s.len bytes and gets UTF-8, like s.  Returns how many.  What is no escape
+   stays as it is. */
+size_t mst_json_unescape(mst_str_t s, char *to);
+
 /* length of the valid UTF-8 character at p < end, 0 = invalid */
 size_t mst_json_utf8(const unsigned char *p, const unsigned char *end);
 

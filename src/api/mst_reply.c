@@ -627,8 +627,10 @@ mst_reply_model(const mst_reply_model_t *m, mst_buf_t *out)
     (void) mst_reply_put(out, ",\"capabilities\":{\"completion_chat\":");
     (void) mst_buf_text(out, m->chat ? "true" : "false");
 
-    (void) mst_reply_put(out, ",\"completion_fim\":false,"
-                              "\"function_calling\":");
+    (void) mst_reply_put(out, ",\"completion_fim\":");
+    (void) mst_buf_text(out, m->fim ? "true" : "false");
+
+    (void) mst_reply_put(out, ",\"function_calling\":");
     (void) mst_buf_text(out, m->tools ? "true" : "false");
 
     return mst_reply_put(out, ",\"fine_tuning\":false,\"vision\":false}}");

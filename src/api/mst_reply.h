@@ -114,6 +114,7 @@ typedef struct {
     int64_t    created;            /* Unix seconds */
     uint32_t   max_model_len;      /* tokens */
     int        chat;               /* it has a chat template */
+    int        fim;                /* it fills in the middle */
     int        tools;              /* its answers may call tools */
 } mst_reply_model_t;
 

@@ -54,6 +54,8 @@ static int mst_request_messages(const mst_field_t *f,
     mst_request_owner_t *o);
 static int mst_request_completion(const mst_field_t *f,
     mst_request_owner_t *o);
+static int mst_request_fim(const mst_field_t *f, mst_request_owner_t *o);
+static int mst_request_one_text(const mst_field_t *f);
 static int mst_request_turn(const mst_field_t *f, mst_request_t *r);
 static int mst_request_settings(const mst_field_t *f, mst_request_owner_t *o);
 static int mst_request_answer(const mst_field_t *f, mst_request_owner_t *o);
@@ -67,12 +69,12 @@ static int mst_request_check_input(const mst_input_t *input, const char *name,
     uint32_t n_vocab, mst_api_error_t *e);
 
 
-/* "/chat/completions" ends in "/completions" too: the longer one is first;
-   filling in the middle is not there yet, and is no text completion */
+/* "/chat/completions" ends in "/completions" too: the longer ones are
+   first */
 
 static const mst_request_end_t  mst_request_ends[] = {
     { mst_string("/chat/completions"), MST_API_CHAT, MST_REQUEST_POST },
-    { mst_string("/fim/completions"), MST_API_UNKNOWN, NULL },
+    { mst_string("/fim/completions"), MST_API_FIM, MST_REQUEST_POST },
     { mst_string("/completions"), MST_API_COMPLETION, MST_REQUEST_POST },
     { mst_string("/models"), MST_API_MODELS, MST_REQUEST_GET },
     { mst_string("/tokenize"), MST_API_TOKENIZE, MST_REQUEST_POST },
@@ -234,6 +236,9 @@ mst_request_fill(mst_request_owner_t *o, const json_t *root,
 
     case MST_API_COMPLETION:
         return mst_request_completion(&f, o);
+
+    case MST_API_FIM:
+        return mst_request_fim(&f, o);
 
     case MST_API_TOKENIZE:
         return mst_request_tokenize(&f, o);
@@ -464,7 +469,47 @@ mst_request_completion(const mst_field_t *f, mst_request_owner_t *o)
 }
 
 
-/* what chat and text completions share */
+static int
+mst_request_fim(const mst_field_t *f, mst_request_owner_t *o)
+{
+    int             rc;
+    mst_str_t       suffix;
+    mst_request_t  *r;
+
+    r = &o->request;
+    rc = mst_field_string(f, "suffix", &suffix);
+
+    if (rc == MST_OK) {
+        r->suffix = mst_chat_copy(&o->text, suffix);
+    }
+
+    if (rc == MST_ERROR
+        || mst_request_one_text(f) != MST_OK
+        || mst_input_parse(f, r, &o->text) != MST_OK)
+    {
+        return MST_ERROR;
+    }
+
+    return mst_request_answer(f, o);
+}
+
+
+/* a list of prompts has no one answer */
+
+static int
+mst_request_one_text(const mst_field_t *f)
+{
+    json_t  *prompt;
+
+    prompt = mst_field_get(f, "prompt");
+
+    return prompt == NULL || json_is_string(prompt) ? MST_OK
+           : mst_field_error(f, "prompt", MST_FIELD_TYPE, prompt,
+                             "must be a string");
+}
+
+
+/* what the answers of all kinds share */
 
 static int
 mst_request_answer(const mst_field_t *f, mst_request_owner_t *o)
@@ -562,14 +607,8 @@ mst_request_tokenize(const mst_field_t *f, mst_request_owner_t *o)
         return MST_OK;
     }
 
-    /* a list has no one answer */
-
-    if (prompt && !json_is_string(prompt)) {
-        return mst_field_error(f, "prompt", MST_FIELD_TYPE, prompt,
-                               "must be a string");
-    }
-
-    return mst_input_parse(f, r, &o->text);
+    return mst_request_one_text(f) == MST_OK
+           ? mst_input_parse(f, r, &o->text) : MST_ERROR;
 }
 
 
@@ -590,6 +629,31 @@ mst_request_detokenize(const mst_field_t *f, mst_request_owner_t *o)
     }
 
     return mst_input_ids(f, "tokens", list, 1, &o->request);
+}
+
+
+int
+mst_request_check_experts(const mst_request_t *r, uint32_t n_experts,
+    mst_api_error_t *e)
+{
+    uint32_t  n;
+
+    n = r->params.experts;
+
+    if (n <= n_experts) {
+        return MST_OK;
+    }
+
+    if (n_experts == 0) {
+        return mst_api_error_set(e, 400, MST_FIELD_VALUE,
+                                 "num_experts_per_tok", "num_experts_per_tok "
+                                 "is %u, which is for mixtures of experts, "
+                                 "and the model is none", n);
+    }
+
+    return mst_api_error_set(e, 400, MST_FIELD_VALUE, "num_experts_per_tok",
+                             "num_experts_per_tok is %u, must be at most the "
+                             "model's %u experts", n, n_experts);
 }
 
 

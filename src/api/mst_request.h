@@ -24,11 +24,32 @@ typedef enum {
     MST_API_UNKNOWN,
     MST_API_CHAT,                  /* POST .../chat/completions */
     MST_API_COMPLETION,            /* POST .../completions */
+    MST_API_FIM,                   /* POST .../fim/completions */
     MST_API_MODELS,                /* GET .../models */
     MST_API_MODEL,                 /* GET .../models/ID */
     MST_API_TOKENIZE,              /* POST .../tokenize */
     MST_API_DETOKENIZE             /* POST .../detokenize */
 } mst_api_t;
+
+
+/* the model is asked for an answer */
+
+static inline int
+mst_api_answers(mst_api_t api)
+{
+    return api == MST_API_CHAT || api == MST_API_COMPLETION
+           || api == MST_API_FIM;
+}
+
+
+/* whose form the answer has: what fills in the middle is an assistant's
+   message */
+
+static inline mst_api_t
+mst_api_form(mst_api_t api)
+{
+    return api == MST_API_FIM ? MST_API_CHAT : api;
+}
 
 
 /*
@@ -89,6 +110,8 @@ typedef struct {
                                           messages */
     size_t           n_inputs;
     int              has_prompt;       /* inputs were given */
+    mst_str_t        suffix;           /* fim: what the one input, the prefix,
+                                          is to be led to; may be empty */
 
     mst_params_t     params;           /* max_tokens, soft_tokens: left alone,
                                           see below */
@@ -127,6 +150,10 @@ typedef struct {
 mst_request_t *mst_request_parse(mst_api_t api, const char *body, size_t len,
     mst_api_error_t *e);
 void mst_request_destroy(mst_request_t *r);    /* r may be NULL */
+
+/* 400: more experts of one token than the model has; 0 = it has none */
+int mst_request_check_experts(const mst_request_t *r, uint32_t n_experts,
+    mst_api_error_t *e);
 
 /*
  * The engine's limits for a prompt of n_prompt tokens in a context: fills

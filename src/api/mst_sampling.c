@@ -73,7 +73,8 @@ static const mst_sampling_count_t  mst_sampling_limits[] = {
       MST_GIVEN_LENGTH },
     { "hard_max_new_tokens", 1, offsetof(mst_request_t, hard_max_new_tokens),
       MST_GIVEN_LENGTH },
-    { "min_tokens", 0, offsetof(mst_request_t, params.min_tokens), 0 }
+    { "min_tokens", 0, offsetof(mst_request_t, params.min_tokens), 0 },
+    { "num_experts_per_tok", 1, offsetof(mst_request_t, params.experts), 0 }
 };
 
 
@@ -112,7 +113,7 @@ mst_sampling_n(const mst_field_t *f, mst_request_t *r)
 
     r->n = (uint32_t) n;
 
-    if (r->api == MST_API_CHAT) {
+    if (mst_api_form(r->api) == MST_API_CHAT) {
         return MST_OK;
     }
 
@@ -337,7 +338,7 @@ mst_sampling_logprobs(const mst_field_t *f, mst_request_t *r)
     int      rc;
     int64_t  n;
 
-    if (r->api == MST_API_CHAT) {
+    if (mst_api_form(r->api) == MST_API_CHAT) {
 
         if (mst_field_flag(f, "logprobs", &r->logprobs) == MST_ERROR
             || mst_sampling_top_logprobs(f, r) != MST_OK)

@@ -12,8 +12,10 @@
 
 #define MST_UNSERVED_CHAT        (1u << MST_API_CHAT)
 #define MST_UNSERVED_COMPLETION  (1u << MST_API_COMPLETION)
+#define MST_UNSERVED_FIM         (1u << MST_API_FIM)
 #define MST_UNSERVED_TOKENIZE    (1u << MST_API_TOKENIZE)
-#define MST_UNSERVED_ANSWER      (MST_UNSERVED_CHAT | MST_UNSERVED_COMPLETION)
+#define MST_UNSERVED_TEXT        (MST_UNSERVED_COMPLETION | MST_UNSERVED_FIM)
+#define MST_UNSERVED_ANSWER      (MST_UNSERVED_CHAT | MST_UNSERVED_TEXT)
 #define MST_UNSERVED_MESSAGES    (MST_UNSERVED_CHAT | MST_UNSERVED_TOKENIZE)
 
 
@@ -47,14 +49,14 @@ static const mst_unserved_t  mst_unserved_table[] = {
     { "audio", MST_UNSERVED_CHAT, NULL },
     { "modalities", MST_UNSERVED_CHAT, mst_unserved_modalities },
     { "prediction", MST_UNSERVED_CHAT, NULL },
-    { "reasoning_effort", MST_UNSERVED_COMPLETION, mst_unserved_effort },
+    { "reasoning_effort", MST_UNSERVED_TEXT, mst_unserved_effort },
     { "verbosity", MST_UNSERVED_CHAT, mst_unserved_verbosity },
     { "web_search_options", MST_UNSERVED_CHAT, NULL },
     { "suffix", MST_UNSERVED_COMPLETION, mst_unserved_empty },
 
     /* Mistral */
 
-    { "safe_prompt", MST_UNSERVED_COMPLETION, mst_unserved_false },
+    { "safe_prompt", MST_UNSERVED_TEXT, mst_unserved_false },
     { "prompt_mode", MST_UNSERVED_CHAT, NULL },
     { "guardrails", MST_UNSERVED_CHAT, mst_unserved_empty },
     { "documents", MST_UNSERVED_CHAT, mst_unserved_empty },
@@ -73,13 +75,12 @@ static const mst_unserved_t  mst_unserved_table[] = {
     { "bad_words", MST_UNSERVED_ANSWER, mst_unserved_empty },
     { "allowed_token_ids", MST_UNSERVED_ANSWER, NULL },
     { "prompt_logprobs", MST_UNSERVED_ANSWER, NULL },
-    { "prompt_embeds", MST_UNSERVED_COMPLETION, NULL },
+    { "prompt_embeds", MST_UNSERVED_TEXT, NULL },
     { "use_beam_search", MST_UNSERVED_ANSWER, mst_unserved_false },
     { "include_stop_str_in_output", MST_UNSERVED_ANSWER, mst_unserved_false },
     { "skip_special_tokens", MST_UNSERVED_ANSWER, mst_unserved_true },
     { "return_token_ids", MST_UNSERVED_ANSWER, mst_unserved_false },
     { "return_tokens_as_token_ids", MST_UNSERVED_ANSWER, mst_unserved_false },
-    { "num_experts_per_tok", MST_UNSERVED_ANSWER, NULL },
     { "truncate_prompt_tokens", MST_UNSERVED_ANSWER, NULL },
     { "chat_template", MST_UNSERVED_MESSAGES, NULL }
 };

@@ -49,7 +49,8 @@ typedef struct {
                                       floor(position / temp_length)) */
     uint32_t          temp_length; /* 0 = they do not grow */
     uint32_t          n_experts;   /* 0 = dense layers */
-    uint32_t          n_used;      /* experts of one token */
+    uint32_t          n_used;      /* experts of one token, where its sequence
+                                      does not say */
 
     uint32_t          device;      /* the how manieth, where there are several;
                                       from 0 */
@@ -126,6 +127,8 @@ typedef struct {
                                       that no window reaches are not read */
     double            rope_base;   /* 0 = rope_freqs; else pair j turns by
                                       base^(-2j / rope_dim) per position */
+    uint32_t          n_used;      /* experts of one token, 1 .. n_experts; 0 =
+                                      as conf says */
 } mst_backend_seq_t;
 
 
@@ -173,8 +176,8 @@ typedef struct {
                                                /* with its norm */
     void (*down)(mst_backend_t *b, const mst_backend_layer_t *w);  /* x += */
 
-    /* instead of gate_up and down: norm, router, the n_used likeliest experts
-       of each row, weighed by the softmax over them, x += */
+    /* instead of gate_up and down: norm, router, the likeliest experts of
+       each row, weighed by the softmax over them, x += */
     void (*experts)(mst_backend_t *b, const mst_backend_layer_t *w);
 
     /* norm and head of the wanted rows */

@@ -353,6 +353,7 @@ mst_cpu_begin(mst_backend_t *b, const mst_backend_step_t *step)
     b->step = *step;
     b->n_cmds = 0;
     mst_cpu_attn_begin(b);
+    mst_cpu_experts_begin(b);
 }
 
 

@@ -114,9 +114,11 @@ struct mst_cpu_cmd_s {
    those of an expert side by side; mst_cpu_expert.c */
 typedef struct {
     float            *x;           /* [row][dim in lanes] after the norm */
-    uint32_t         *expert;      /* [row][n_used] best first */
-    float            *weight;      /* [row][n_used] sum 1 */
-    uint32_t         *pair;        /* [row][n_used] */
+    uint32_t         *used;        /* [row] experts */
+    uint32_t         *expert;      /* [row][n_experts] those used, best first */
+    float            *weight;      /* [row][n_experts] sum 1 */
+    uint32_t         *pair;        /* [row][n_experts] */
+    uint32_t          n_pairs;
     uint32_t         *row;         /* [pair] */
     float            *y;           /* [pair][dim in lanes] outputs */
     mst_cpu_input_t   in;          /* of all pairs; slices below */
@@ -252,6 +254,7 @@ void mst_cpu_gate(mst_backend_t *b, const mst_cpu_cmd_t *cmd, uint32_t unit,
 
 /* mst_cpu_expert.c */
 int mst_cpu_experts_init(mst_backend_t *b, mst_err_t *err);
+void mst_cpu_experts_begin(mst_backend_t *b);
 void mst_cpu_experts(mst_backend_t *b, const mst_backend_layer_t *w);
 
 /* mst_cpu_attn.c */

@@ -3,6 +3,9 @@
  * A mixture of experts on the CPU: norm and router for each row, then every
  * expert's matrices for the rows that chose it, then the weighed sum.
  *
+ * Each sequence may have a number of experts of its own.  There is room for
+ * all of them; what no row uses is never touched and takes no memory.
+ *
  * Rows are only known once the router has run, so that the commands read
  * their lists when they run.  A row's sum goes over its experts from the
  * likeliest on, and an expert's outputs for a row do not depend on the rows
@@ -47,8 +50,8 @@ mst_cpu_expert_choose(mst_backend_t *b, const mst_backend_layer_t *w,
 
     ex = &b->experts;
     x = ex->x + (size_t) row * mst_cpu_lanes(b->conf.dim);
-    weight = ex->weight + (size_t) row * b->conf.n_used;
-    expert = ex->expert + (size_t) row * b->conf.n_used;
+    weight = ex->weight + (size_t) row * b->conf.n_experts;
+    expert = ex->expert + (size_t) row * b->conf.n_experts;
 
     for (e = 0; e < b->conf.n_experts; e++) {
         r = w->router->f + (size_t) e * b->conf.dim;
@@ -61,7 +64,7 @@ mst_cpu_expert_choose(mst_backend_t *b, const mst_backend_layer_t *w,
 
     sum = 0;
 
-    for (k = 0; k < b->conf.n_used; k++) {
+    for (k = 0; k < ex->used[row]; k++) {
         expert[k] = UINT32_MAX;
 
         for (e = 0; e < b->conf.n_experts; e++) {
@@ -81,7 +84,7 @@ mst_cpu_expert_choose(mst_backend_t *b, const mst_backend_layer_t *w,
         sum += (double) weight[k];
     }
 
-    for (k = 0; k < b->conf.n_used; k++) {
+    for (k = 0; k < ex->used[row]; k++) {
         weight[k] = (float) ((double) weight[k] / sum);
     }
 }
@@ -111,7 +114,8 @@ mst_cpu_expert_route(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
 static void
 mst_cpu_expert_plan(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
 {
-    uint32_t            at, e, i, n;
+    size_t              i;
+    uint32_t            at, e, k, row;
     mst_cpu_experts_t  *ex;
 
     (void) cmd;
@@ -121,16 +125,19 @@ mst_cpu_expert_plan(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
     }
 
     ex = &b->experts;
-    n = b->step.n_rows * b->conf.n_used;
     at = 0;
 
     for (e = 0; e < b->conf.n_experts; e++) {
         ex->first[e] = at;
 
-        for (i = 0; i < n; i++) {
-            if (ex->expert[i] == e) {
-                ex->pair[i] = at;
-                ex->row[at++] = i / b->conf.n_used;
+        for (row = 0; row < b->step.n_rows; row++) {
+            i = (size_t) row * b->conf.n_experts;
+
+            for (k = 0; k < ex->used[row]; k++, i++) {
+                if (ex->expert[i] == e) {
+                    ex->pair[i] = at;
+                    ex->row[at++] = row;
+                }
             }
         }
 
@@ -155,7 +162,7 @@ mst_cpu_expert_gather(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
     ex = &b->experts;
     e = 0;
 
-    while (mst_cpu_take(cmd, b->step.n_rows * b->conf.n_used, 1, &pair)) {
+    while (mst_cpu_take(cmd, ex->n_pairs, 1, &pair)) {
 
         while (pair >= ex->first[e + 1]) {
             e++;
@@ -269,7 +276,8 @@ static void
 mst_cpu_expert_sum(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
 {
     float              *x;
-    uint32_t            i, k, pair, row;
+    size_t              pair;
+    uint32_t            i, k, row;
     const float        *y;
     mst_cpu_experts_t  *ex;
 
@@ -280,8 +288,8 @@ mst_cpu_expert_sum(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
     while (mst_cpu_take(cmd, b->step.n_rows, 1, &row)) {
         x = b->x + (size_t) row * mst_cpu_lanes(b->conf.dim);
 
-        for (k = 0; k < b->conf.n_used; k++) {
-            pair = row * b->conf.n_used + k;
+        for (k = 0; k < ex->used[row]; k++) {
+            pair = (size_t) row * b->conf.n_experts + k;
             y = ex->y + (size_t) ex->pair[pair] * mst_cpu_lanes(b->conf.dim);
 
             for (i = 0; i < b->conf.dim; i++) {
@@ -308,6 +316,32 @@ mst_cpu_experts(mst_backend_t *b, const mst_backend_layer_t *w)
 }
 
 
+void
+mst_cpu_experts_begin(mst_backend_t *b)
+{
+    uint32_t            i, k, row, used;
+    mst_cpu_experts_t  *ex;
+
+    if (b->conf.n_experts == 0) {
+        return;
+    }
+
+    ex = &b->experts;
+    ex->n_pairs = 0;
+    row = 0;
+
+    for (i = 0; i < b->step.n_seqs; i++) {
+        used = b->step.seqs[i].n_used;
+        used = used ? used : b->conf.n_used;
+
+        for (k = 0; k < b->step.seqs[i].n; k++) {
+            ex->used[row++] = used;
+            ex->n_pairs += used;
+        }
+    }
+}
+
+
 int
 mst_cpu_experts_init(mst_backend_t *b, mst_err_t *err)
 {
@@ -323,10 +357,11 @@ mst_cpu_experts_init(mst_backend_t *b, mst_err_t *err)
     }
 
     rows = c->max_rows;
-    pairs = rows * c->n_used;
+    pairs = rows * c->n_experts;
     lanes = mst_cpu_lanes(c->dim);
 
     ex->x = mst_cpu_mem_take(&b->scratch, rows * lanes * sizeof(float), err);
+    ex->used = mst_cpu_mem_take(&b->scratch, rows * sizeof(uint32_t), err);
     ex->expert = mst_cpu_mem_take(&b->scratch, pairs * sizeof(uint32_t), err);
     ex->weight = mst_cpu_mem_take(&b->scratch, pairs * sizeof(float), err);
     ex->pair = mst_cpu_mem_take(&b->scratch, pairs * sizeof(uint32_t), err);
@@ -339,9 +374,10 @@ mst_cpu_experts_init(mst_backend_t *b, mst_err_t *err)
     ex->first = mst_cpu_mem_take(&b->scratch,
                                  (c->n_experts + 1) * sizeof(uint32_t), err);
 
-    if (ex->x == NULL || ex->expert == NULL || ex->weight == NULL
-        || ex->pair == NULL || ex->row == NULL || ex->y == NULL
-        || ex->up == NULL || ex->down == NULL || ex->first == NULL)
+    if (ex->x == NULL || ex->used == NULL || ex->expert == NULL
+        || ex->weight == NULL || ex->pair == NULL || ex->row == NULL
+        || ex->y == NULL || ex->up == NULL || ex->down == NULL
+        || ex->first == NULL)
     {
         return MST_ERROR;
     }

@@ -49,7 +49,8 @@ typedef struct {
     uint32_t  n_top;               /* top_logprobs, 0 .. MST_MAX_TOP_LOGPROBS */
     uint32_t  turn;                /* answers of the assistant that the prompt
                                       holds: for the null model's script */
-    uint32_t  unused;              /* 0 */
+    uint32_t  experts;             /* of one token, in a mixture of them; 0 =
+                                      as the model has it */
 } mst_params_t;
 
 

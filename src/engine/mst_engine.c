@@ -273,21 +273,28 @@ mst_engine_done(mst_engine_t *e, mst_seq_t *q, mst_finish_t finish,
 /*
  * Dynamic rope turns a long prompt at a speed of its own, and so for all of
  * its answer: what the cache holds of it is no use to prompts of another
- * length.
+ * length, nor what some experts made of it to those of other ones.
  */
 
 static void
-mst_engine_turn(const mst_engine_t *e, mst_seq_t *q)
+mst_engine_apart(const mst_engine_t *e, mst_seq_t *q)
 {
-    uint32_t  length;
+    uint32_t                 salt[2];
+    const mst_model_info_t  *info;
 
-    length = e->runner.info.rope_length;
+    info = &e->runner.info;
 
-    if (length != 0 && q->n_prompt > length) {
-        memcpy(&length, q->salt, sizeof(length));
-        length ^= q->n_prompt;
-        memcpy(q->salt, &length, sizeof(length));
+    memcpy(salt, q->salt, sizeof(salt));
+
+    if (info->rope_length != 0 && q->n_prompt > info->rope_length) {
+        salt[0] ^= q->n_prompt;
     }
+
+    if (q->params.experts != info->n_used) {
+        salt[1] ^= q->params.experts;
+    }
+
+    memcpy(q->salt, salt, sizeof(salt));
 }
 
 
@@ -319,6 +326,13 @@ mst_engine_submit(mst_engine_t *e, const mst_submit_t *s, uint64_t now_ns)
         return;
     }
 
+    if (s->params.experts > info->n_experts) {
+        (void) mst_err_set(&e->err, "%u experts for a token, the model has "
+                           "%u", s->params.experts, info->n_experts);
+        mst_engine_refuse(e, s->tag, MST_REFUSE_INVALID, e->err.text);
+        return;
+    }
+
     if (s->n_prompt >= info->context) {
         mst_engine_refuse(e, s->tag, MST_REFUSE_TOO_LONG, NULL);
         return;
@@ -338,7 +352,7 @@ mst_engine_submit(mst_engine_t *e, const mst_submit_t *s, uint64_t now_ns)
     }
 
     q->arrival = ++e->arrivals;
-    mst_engine_turn(e, q);
+    mst_engine_apart(e, q);
 
     rc = mst_sched_add(&e->sched, q, now_ns);
 
@@ -567,6 +581,7 @@ mst_engine_batch(mst_engine_t *e, uint64_t now_ns)
         b->position = q->n_computed;
         b->blocks = q->blocks;
         b->length = q->n_prompt;
+        b->experts = q->params.experts;
 
         mst_seq_sample(q, &e->step.samples[i]);
 

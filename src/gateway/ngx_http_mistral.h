@@ -88,7 +88,10 @@ typedef struct {
     mst_template_t             *template;
     mst_toolmark_t              marks;         /* of calls and thoughts */
     ngx_uint_t                  tools;         /* its template shows tools */
+    ngx_uint_t                  fim;           /* its vocabulary has the
+                                                  tokens of it */
     uint32_t                    context;       /* tokens */
+    uint32_t                    n_experts;     /* 0: it is no mixture */
 
     ngx_http_mistral_engine_t  *engine;        /* shared by cycles; NULL in
                                                   nginx -t */

@@ -21,7 +21,10 @@ ngx_http_mistral_begin(ngx_http_mistral_ctx_t *ctx)
                               mst_tokenizer_info(ctx->model->tokenizer)
                                   ->n_vocab,
                               &ctx->error)
-        != MST_OK)
+        != MST_OK
+        || mst_request_check_experts(ctx->body, ctx->model->n_experts,
+                                     &ctx->error)
+           != MST_OK)
     {
         rc = NGX_DECLINED;
     }

@@ -311,7 +311,11 @@ ngx_http_mistral_end_choice(ngx_http_mistral_choice_t *choice,
         return MST_ERROR;
     }
 
-    if (choice->calls.n && ngx_strcmp(reason, "stop") == 0) {
+    /* a call that broke off in a stream is none */
+
+    if (choice->calls.n && choice->parser->complete
+        && ngx_strcmp(reason, "stop") == 0)
+    {
         reason = "tool_calls";
     }
 
@@ -389,7 +393,7 @@ ngx_http_mistral_start_choice(ngx_http_mistral_choice_t *choice)
         return MST_ERROR;
     }
 
-    if (!ctx->body->stream || ctx->api != MST_API_CHAT) {
+    if (!ctx->body->stream || mst_api_form(ctx->api) != MST_API_CHAT) {
         return MST_OK;
     }
 

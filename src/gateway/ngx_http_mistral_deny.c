@@ -3,15 +3,17 @@
  * mistral_prompt_deny: patterns that a request's text must not match, looked
  * for before anything is computed, in slices beside other requests' work.
  *
- * It sees what the client sent: the messages are remembered before the
- * house's own words are put among them, and ids are looked at as the text
- * that they spell.  What cannot be decided in bounded time is refused.
+ * It sees what the client sent: its texts are listed before the house's own
+ * words are put among them, ids are looked at as the text that they spell,
+ * and JSON, which a template may spell in its own way, also without its
+ * escapes.  What cannot be decided in bounded time is refused.
  * Workers only, but for the directive.
  */
 
 #include "gateway/ngx_http_mistral_policy.h"
 
 #include "api/mst_deny.h"
+#include "api/mst_json.h"
 #include "text/mst_utf8.h"
 
 
@@ -30,13 +32,30 @@ typedef struct {
 } ngx_http_mistral_deny_loc_conf_t;
 
 
+/* what scopes see: each of them all that one before it sees */
+
+#define NGX_HTTP_MISTRAL_SEEN_ALL   (1u << NGX_HTTP_MISTRAL_DENY_ALL)
+#define NGX_HTTP_MISTRAL_SEEN_USER  (NGX_HTTP_MISTRAL_SEEN_ALL              \
+                                     | 1u << NGX_HTTP_MISTRAL_DENY_USER)
+#define NGX_HTTP_MISTRAL_SEEN_LAST  (NGX_HTTP_MISTRAL_SEEN_USER             \
+                                     | 1u << NGX_HTTP_MISTRAL_DENY_LAST)
+
+
 typedef struct {
-    mst_message_t            *messages;        /* [n] the client's */
-    size_t                    n;               /* or prompts */
-    size_t                    last;            /* user's; n: none */
+    mst_str_t                 text;
+    const mst_input_t        *input;           /* its ids; NULL: the text */
+    ngx_uint_t                seen;            /* bits of scopes */
+    const char               *field;           /* "content" */
+    ngx_int_t                 index;           /* of the message or prompt;
+                                                  -1: there is no more */
+} ngx_http_mistral_deny_text_t;
+
+
+typedef struct {
+    ngx_array_t               texts;           /* of _deny_text_t */
 
     ngx_uint_t                scope;           /* where the search stands */
-    size_t                    text;
+    ngx_uint_t                text;
     mst_deny_at_t             at;
     ngx_str_t                 spelled;         /* of ids; data NULL: not yet */
 } ngx_http_mistral_deny_ctx_t;
@@ -45,8 +64,16 @@ typedef struct {
 static ngx_int_t ngx_http_mistral_deny_resolved(ngx_http_mistral_ctx_t *ctx);
 static ngx_int_t ngx_http_mistral_deny_examine(ngx_http_mistral_ctx_t *ctx,
     uint64_t end_ns);
-static ngx_uint_t ngx_http_mistral_deny_in_scope(
-    ngx_http_mistral_deny_ctx_t *dctx);
+static ngx_int_t ngx_http_mistral_deny_list(
+    ngx_http_mistral_deny_ctx_t *dctx, mst_request_t *body);
+static ngx_int_t ngx_http_mistral_deny_message(
+    ngx_http_mistral_deny_ctx_t *dctx, const mst_message_t *m,
+    ngx_int_t index, ngx_uint_t seen);
+static ngx_int_t ngx_http_mistral_deny_json(
+    ngx_http_mistral_deny_ctx_t *dctx, mst_str_t text, ngx_uint_t seen,
+    const char *field, ngx_int_t index);
+static ngx_int_t ngx_http_mistral_deny_add(ngx_http_mistral_deny_ctx_t *dctx,
+    mst_str_t text, ngx_uint_t seen, const char *field, ngx_int_t index);
 static ngx_int_t ngx_http_mistral_deny_text(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_deny_ctx_t *dctx, mst_str_t *text);
 static ngx_int_t ngx_http_mistral_deny_spell(ngx_http_mistral_ctx_t *ctx,
@@ -116,17 +143,14 @@ const ngx_http_mistral_policy_t  ngx_http_mistral_deny_policy = {
 static ngx_int_t
 ngx_http_mistral_deny_resolved(ngx_http_mistral_ctx_t *ctx)
 {
-    size_t                             i;
-    mst_request_t                     *body;
     ngx_http_request_t                *r;
     ngx_http_mistral_deny_ctx_t       *dctx;
     ngx_http_mistral_deny_loc_conf_t  *dlcf;
 
     r = ctx->request;
-    body = ctx->body;
     dlcf = ngx_http_get_module_loc_conf(r, ngx_http_mistral_deny_module);
 
-    if ((ctx->api != MST_API_CHAT && ctx->api != MST_API_COMPLETION)
+    if (!mst_api_answers(ctx->api)
         || (dlcf->deny[NGX_HTTP_MISTRAL_DENY_USER] == NULL
             && dlcf->deny[NGX_HTTP_MISTRAL_DENY_LAST] == NULL
             && dlcf->deny[NGX_HTTP_MISTRAL_DENY_ALL] == NULL))
@@ -135,35 +159,188 @@ ngx_http_mistral_deny_resolved(ngx_http_mistral_ctx_t *ctx)
     }
 
     dctx = ngx_pcalloc(r->pool, sizeof(ngx_http_mistral_deny_ctx_t));
-    if (dctx == NULL) {
+
+    if (dctx == NULL
+        || ngx_array_init(&dctx->texts, r->pool, 8,
+                          sizeof(ngx_http_mistral_deny_text_t))
+           != NGX_OK
+        || ngx_http_mistral_deny_list(dctx, ctx->body) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
-    dctx->n = body->n_inputs;
+    ngx_http_set_ctx(r, dctx, ngx_http_mistral_deny_module);
 
-    if (body->n_messages) {
-        i = body->safe ? 1 : 0;
-        dctx->n = body->n_messages - i;
+    return NGX_OK;
+}
 
-        dctx->messages = ngx_palloc(r->pool,
-                                    dctx->n * sizeof(mst_message_t));
-        if (dctx->messages == NULL) {
+
+/* each prompt of a text completion is a user's last */
+
+static ngx_int_t
+ngx_http_mistral_deny_list(ngx_http_mistral_deny_ctx_t *dctx,
+    mst_request_t *body)
+{
+    size_t                         i, last, safe;
+    ngx_uint_t                     seen;
+    ngx_http_mistral_deny_text_t  *text;
+
+    for (i = 0; i < body->n_inputs; i++) {
+
+        if (ngx_http_mistral_deny_add(dctx, body->inputs[i].text,
+                                      NGX_HTTP_MISTRAL_SEEN_LAST, "prompt",
+                                      body->n_inputs == 1 ? -1
+                                                          : (ngx_int_t) i)
+            != NGX_OK)
+        {
             return NGX_ERROR;
         }
 
-        ngx_memcpy(dctx->messages, body->messages + i,
-                   dctx->n * sizeof(mst_message_t));
-
-        dctx->last = dctx->n;
-
-        for (i = 0; i < dctx->n; i++) {
-            if (dctx->messages[i].role == MST_ROLE_USER) {
-                dctx->last = i;
-            }
+        if (body->inputs[i].ids) {
+            text = dctx->texts.elts;
+            text[dctx->texts.nelts - 1].input = &body->inputs[i];
         }
     }
 
-    ngx_http_set_ctx(r, dctx, ngx_http_mistral_deny_module);
+    last = body->n_messages;
+
+    for (i = 0; i < body->n_messages; i++) {
+        last = body->messages[i].role == MST_ROLE_USER ? i : last;
+    }
+
+    safe = body->safe ? 1 : 0;
+
+    for (i = safe; i < body->n_messages; i++) {
+        seen = i == last ? NGX_HTTP_MISTRAL_SEEN_LAST
+               : body->messages[i].role == MST_ROLE_USER
+                 ? NGX_HTTP_MISTRAL_SEEN_USER : NGX_HTTP_MISTRAL_SEEN_ALL;
+
+        if (ngx_http_mistral_deny_message(dctx, &body->messages[i],
+                                          (ngx_int_t) (i - safe), seen)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    if (ngx_http_mistral_deny_json(dctx, body->tools.json,
+                                   NGX_HTTP_MISTRAL_SEEN_ALL, "tools", -1)
+           != NGX_OK
+        || ngx_http_mistral_deny_json(dctx, body->variables,
+                                      NGX_HTTP_MISTRAL_SEEN_ALL,
+                                      "chat_template_kwargs", -1)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_mistral_deny_add(dctx, body->suffix,
+                                     NGX_HTTP_MISTRAL_SEEN_LAST, "suffix",
+                                     -1);
+}
+
+
+static ngx_int_t
+ngx_http_mistral_deny_message(ngx_http_mistral_deny_ctx_t *dctx,
+    const mst_message_t *m, ngx_int_t index, ngx_uint_t seen)
+{
+    size_t     i;
+    ngx_int_t  rc;
+
+    rc = m->role == MST_ROLE_TOOL
+         ? ngx_http_mistral_deny_json(dctx, m->content, seen, "content",
+                                      index)
+         : ngx_http_mistral_deny_add(dctx, m->content, seen, "content",
+                                     index);
+
+    if (rc != NGX_OK
+        || ngx_http_mistral_deny_add(dctx, m->thinking, seen,
+                                     "reasoning_content", index)
+           != NGX_OK
+        || ngx_http_mistral_deny_add(dctx, m->name, seen, "name", index)
+           != NGX_OK
+        || ngx_http_mistral_deny_add(dctx, m->call_id, seen, "tool_call_id",
+                                     index)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < m->n_parts; i++) {
+
+        if (m->parts[i].thinking
+            && ngx_http_mistral_deny_add(dctx, m->parts[i].text, seen,
+                                         "content", index)
+               != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    for (i = 0; i < m->n_calls; i++) {
+
+        if (ngx_http_mistral_deny_json(dctx, m->calls[i].arguments, seen,
+                                       "tool_calls", index)
+               != NGX_OK
+            || ngx_http_mistral_deny_add(dctx, m->calls[i].name, seen,
+                                         "tool_calls", index)
+               != NGX_OK
+            || ngx_http_mistral_deny_add(dctx, m->calls[i].id, seen,
+                                         "tool_calls", index)
+               != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* what may be JSON: in the prompt its escapes may be gone */
+
+static ngx_int_t
+ngx_http_mistral_deny_json(ngx_http_mistral_deny_ctx_t *dctx, mst_str_t text,
+    ngx_uint_t seen, const char *field, ngx_int_t index)
+{
+    char       *p;
+    mst_str_t   plain;
+
+    if (ngx_http_mistral_deny_add(dctx, text, seen, field, index) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (text.len == 0 || memchr(text.data, '\\', text.len) == NULL) {
+        return NGX_OK;
+    }
+
+    p = ngx_pnalloc(dctx->texts.pool, text.len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    plain = mst_str(p, mst_json_unescape(text, p));
+
+    return ngx_http_mistral_deny_add(dctx, plain, seen, field, index);
+}
+
+
+static ngx_int_t
+ngx_http_mistral_deny_add(ngx_http_mistral_deny_ctx_t *dctx, mst_str_t text,
+    ngx_uint_t seen, const char *field, ngx_int_t index)
+{
+    ngx_http_mistral_deny_text_t  *t;
+
+    t = ngx_array_push(&dctx->texts);
+    if (t == NULL) {
+        return NGX_ERROR;
+    }
+
+    t->text = text;
+    t->input = NULL;
+    t->seen = seen;
+    t->field = field;
+    t->index = index;
 
     return NGX_OK;
 }
@@ -177,6 +354,7 @@ ngx_http_mistral_deny_examine(ngx_http_mistral_ctx_t *ctx, uint64_t end_ns)
     mst_deny_t                        *deny;
     ngx_http_request_t                *r;
     ngx_http_mistral_deny_ctx_t       *dctx;
+    ngx_http_mistral_deny_text_t      *texts;
     ngx_http_mistral_deny_loc_conf_t  *dlcf;
 
     r = ctx->request;
@@ -185,15 +363,16 @@ ngx_http_mistral_deny_examine(ngx_http_mistral_ctx_t *ctx, uint64_t end_ns)
 
     while (dctx && dctx->scope < NGX_HTTP_MISTRAL_DENY_SCOPES) {
 
+        texts = dctx->texts.elts;
         deny = dlcf->deny[dctx->scope];
 
-        if (deny == NULL || dctx->text == dctx->n) {
+        if (deny == NULL || dctx->text == dctx->texts.nelts) {
             dctx->scope++;
             dctx->text = 0;
             continue;
         }
 
-        if (ngx_http_mistral_deny_in_scope(dctx)) {
+        if (texts[dctx->text].seen & 1u << dctx->scope) {
 
             if (ngx_http_mistral_deny_text(ctx, dctx, &text) != NGX_OK) {
                 return NGX_ERROR;
@@ -224,43 +403,22 @@ ngx_http_mistral_deny_examine(ngx_http_mistral_ctx_t *ctx, uint64_t end_ns)
 }
 
 
-/* each prompt of a text completion is a user's last */
-
-static ngx_uint_t
-ngx_http_mistral_deny_in_scope(ngx_http_mistral_deny_ctx_t *dctx)
-{
-    if (dctx->messages == NULL || dctx->scope == NGX_HTTP_MISTRAL_DENY_ALL) {
-        return 1;
-    }
-
-    if (dctx->scope == NGX_HTTP_MISTRAL_DENY_LAST) {
-        return dctx->text == dctx->last;
-    }
-
-    return dctx->messages[dctx->text].role == MST_ROLE_USER;
-}
-
-
 static ngx_int_t
 ngx_http_mistral_deny_text(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_deny_ctx_t *dctx, mst_str_t *text)
 {
-    mst_input_t  *input;
+    ngx_http_mistral_deny_text_t  *t;
 
-    if (dctx->messages) {
-        *text = dctx->messages[dctx->text].content;
-        return NGX_OK;
-    }
+    t = dctx->texts.elts;
+    t += dctx->text;
+    *text = t->text;
 
-    input = &ctx->body->inputs[dctx->text];
-    *text = input->text;
-
-    if (input->ids == NULL) {
+    if (t->input == NULL) {
         return NGX_OK;
     }
 
     if (dctx->spelled.data == NULL
-        && ngx_http_mistral_deny_spell(ctx, dctx, input) != NGX_OK)
+        && ngx_http_mistral_deny_spell(ctx, dctx, t->input) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -316,9 +474,10 @@ static ngx_int_t
 ngx_http_mistral_deny_refuse(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_deny_ctx_t *dctx, mst_deny_t *deny, int rc)
 {
-    u_char     *end;
-    char        param[64];
-    mst_str_t   pattern;
+    u_char                        *end;
+    char                           param[64];
+    mst_str_t                      pattern;
+    ngx_http_mistral_deny_text_t  *t;
 
     if (rc != MST_DECLINED && rc != MST_BUSY) {
         return NGX_ERROR;
@@ -333,16 +492,20 @@ ngx_http_mistral_deny_refuse(ngx_http_mistral_ctx_t *ctx,
                                      : "cannot be searched in time for",
                   pattern.len, pattern.data);
 
-    if (dctx->messages) {
-        end = ngx_snprintf((u_char *) param, sizeof(param) - 1,
-                           "messages[%uz].content", dctx->text);
+    t = dctx->texts.elts;
+    t += dctx->text;
 
-    } else if (dctx->n == 1) {
-        end = ngx_snprintf((u_char *) param, sizeof(param) - 1, "prompt");
+    if (t->index < 0) {
+        end = ngx_snprintf((u_char *) param, sizeof(param) - 1, "%s",
+                           t->field);
+
+    } else if (ctx->body->n_inputs) {
+        end = ngx_snprintf((u_char *) param, sizeof(param) - 1, "%s[%i]",
+                           t->field, t->index);
 
     } else {
         end = ngx_snprintf((u_char *) param, sizeof(param) - 1,
-                           "prompt[%uz]", dctx->text);
+                           "messages[%i].%s", t->index, t->field);
     }
 
     *end = '\0';

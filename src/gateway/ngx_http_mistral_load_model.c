@@ -227,6 +227,7 @@ ngx_http_mistral_load_fits(ngx_http_mistral_model_t *m, mst_check_t *check,
     }
 
     m->context = setup->context;
+    m->n_experts = check->n_experts;
 
     return NGX_OK;
 }

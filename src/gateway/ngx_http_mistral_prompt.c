@@ -12,6 +12,7 @@
 #include "gateway/ngx_http_mistral_tools.h"
 
 #include "base/mst_time.h"
+#include "text/mst_fim.h"
 
 
 #define NGX_HTTP_MISTRAL_AT_ONCE  32768        /* bytes of text */
@@ -30,6 +31,8 @@ static ngx_int_t ngx_http_mistral_build(ngx_http_mistral_ctx_t *ctx,
 static ngx_int_t ngx_http_mistral_build_chat(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_source_t *source);
 static ngx_int_t ngx_http_mistral_build_text(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_source_t *source);
+static ngx_int_t ngx_http_mistral_build_fim(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_source_t *source);
 static void ngx_http_mistral_encode_handler(ngx_event_t *ev);
 static void ngx_http_mistral_enqueue(ngx_http_mistral_ctx_t *ctx);
@@ -126,21 +129,27 @@ ngx_http_mistral_sources_fini(ngx_http_mistral_ctx_t *ctx)
 static size_t
 ngx_http_mistral_text_size(ngx_http_mistral_ctx_t *ctx)
 {
-    size_t          i, size;
+    size_t          i, k, size;
     mst_request_t  *body;
+    mst_message_t  *m;
 
     body = ctx->body;
-    size = 0;
+    size = body->tools.json.len + body->variables.len + body->suffix.len;
 
     for (i = 0; i < body->n_messages; i++) {
-        size += body->messages[i].content.len + NGX_HTTP_MISTRAL_TURN;
+        m = &body->messages[i];
+        size += m->content.len + m->thinking.len + m->name.len
+                + m->call_id.len + NGX_HTTP_MISTRAL_TURN;
+
+        for (k = 0; k < m->n_parts; k++) {
+            size += m->parts[k].thinking ? m->parts[k].text.len : 0;
+        }
     }
 
     for (i = 0; i < body->n_calls; i++) {
-        size += body->calls[i].arguments.len + NGX_HTTP_MISTRAL_TURN;
+        size += body->calls[i].arguments.len + body->calls[i].name.len
+                + body->calls[i].id.len + NGX_HTTP_MISTRAL_TURN;
     }
-
-    size += body->tools.json.len;
 
     for (i = 0; i < body->n_inputs; i++) {
         size += body->inputs[i].text.len;
@@ -215,8 +224,9 @@ ngx_http_mistral_build(ngx_http_mistral_ctx_t *ctx,
 {
     ngx_int_t  rc;
 
-    rc = source->input ? ngx_http_mistral_build_text(ctx, source)
-                       : ngx_http_mistral_build_chat(ctx, source);
+    rc = ctx->api == MST_API_FIM ? ngx_http_mistral_build_fim(ctx, source)
+         : source->input ? ngx_http_mistral_build_text(ctx, source)
+                         : ngx_http_mistral_build_chat(ctx, source);
     if (rc != NGX_OK) {
         return rc;
     }
@@ -310,6 +320,28 @@ ngx_http_mistral_build_text(ngx_http_mistral_ctx_t *ctx,
     }
 
     return rc == MST_OK ? NGX_OK : NGX_ERROR;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_build_fim(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_source_t *source)
+{
+    if (ctx->model->fim) {
+        return mst_fim_render(ctx->model->tokenizer, source->input->text,
+                              ctx->body->suffix, &source->prompt)
+               == MST_OK ? NGX_OK : NGX_ERROR;
+    }
+
+    (void) mst_api_error_set(&ctx->error, NGX_HTTP_BAD_REQUEST,
+                             "unsupported", "model",
+                             "The model \"%.*s\" cannot fill in the middle: "
+                             "its vocabulary has no tokens [PREFIX] and "
+                             "[SUFFIX].",
+                             (int) ctx->model->name.len,
+                             (char *) ctx->model->name.data);
+
+    return NGX_DECLINED;
 }
 
 

@@ -215,7 +215,7 @@ ngx_http_mistral_create_id(ngx_http_mistral_ctx_t *ctx)
     u_char    *p;
     uint64_t   rnd[3];
 
-    if (ctx->api != MST_API_CHAT && ctx->api != MST_API_COMPLETION) {
+    if (!mst_api_answers(ctx->api)) {
         return NGX_OK;
     }
 
@@ -234,7 +234,8 @@ ngx_http_mistral_create_id(ngx_http_mistral_ctx_t *ctx)
     ctx->seed = rnd[2];
     ctx->id.data = p;
 
-    p = ngx_sprintf(p, ctx->api == MST_API_CHAT ? "chatcmpl-" : "cmpl-");
+    p = ngx_sprintf(p, mst_api_form(ctx->api) == MST_API_CHAT ? "chatcmpl-"
+                                                             : "cmpl-");
     p = ngx_hex_dump(p, (u_char *) rnd, 16);
 
     ctx->id.len = p - ctx->id.data;

@@ -44,7 +44,7 @@ ngx_http_mistral_choices_init(ngx_http_mistral_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    ctx->reply.api = ctx->api;
+    ctx->reply.api = mst_api_form(ctx->api);
     ctx->reply.id = mst_str((char *) ctx->id.data, ctx->id.len);
     ctx->reply.model = mst_str((char *) ctx->name.data, ctx->name.len);
     ctx->reply.created = ngx_time();

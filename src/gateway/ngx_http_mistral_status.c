@@ -179,6 +179,7 @@ ngx_http_mistral_list_name(ngx_http_request_t *r, ngx_array_t *list,
     entry->created = m->created;
     entry->max_model_len = ngx_http_mistral_context(m);
     entry->chat = m->template != NULL;
+    entry->fim = m->fim;
     entry->tools = m->tools;
 
     return NGX_OK;

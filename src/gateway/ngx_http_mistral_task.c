@@ -156,7 +156,7 @@ ngx_http_mistral_task_resolved(ngx_http_mistral_ctx_t *ctx)
     ngx_http_mistral_task_t           *task;
     ngx_http_mistral_task_loc_conf_t  *tlcf;
 
-    if (ctx->api != MST_API_CHAT && ctx->api != MST_API_COMPLETION) {
+    if (!mst_api_answers(ctx->api)) {
         return NGX_OK;
     }
 
@@ -177,7 +177,7 @@ ngx_http_mistral_task_resolved(ngx_http_mistral_ctx_t *ctx)
         }
     }
 
-    if (ctx->api == MST_API_COMPLETION) {
+    if (ctx->api != MST_API_CHAT) {
         if (task == NULL || task->system == NULL) {
             return NGX_OK;
         }

@@ -10,6 +10,7 @@
 #include "gateway/ngx_http_mistral.h"
 #include "gateway/ngx_http_mistral_engine.h"
 
+#include "text/mst_fim.h"
 #include "text/mst_jinja.h"
 
 
@@ -128,7 +129,7 @@ ngx_http_mistral_template_create(ngx_http_mistral_model_t *m,
 }
 
 
-/* what the template makes possible */
+/* what vocabulary and template make possible */
 
 void
 ngx_http_mistral_template_marks(ngx_http_mistral_model_t *m)
@@ -138,6 +139,7 @@ ngx_http_mistral_template_marks(ngx_http_mistral_model_t *m)
 
     mst_toolmark_find(&m->marks, m->tokenizer, m->marks.tags);
 
+    m->fim = mst_fim_can(m->tokenizer);
     m->tools = m->template && mst_template_shows_tools(m->template)
                && mst_toolmark_can(&m->marks);
 }

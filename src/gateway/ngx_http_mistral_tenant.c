@@ -10,7 +10,8 @@
  * and never join two.
  *
  * mistral_default_max_tokens counts where the body and its task name no
- * limit, mistral_max_tokens bounds every answer.  Workers only, but for the
+ * limit, mistral_max_tokens bounds every answer; mistral_allow_experts lets
+ * a body choose how many experts compute it.  Workers only, but for the
  * configuration.
  */
 
@@ -34,6 +35,7 @@ typedef struct {
     ngx_http_complex_value_t   *salt;          /* NULL: off */
     ngx_http_complex_value_t   *max;
     ngx_http_complex_value_t   *length;        /* the default's */
+    ngx_flag_t                  experts;
 } ngx_http_mistral_tenant_loc_conf_t;
 
 
@@ -87,6 +89,13 @@ static ngx_command_t  ngx_http_mistral_tenant_commands[] = {
       offsetof(ngx_http_mistral_tenant_loc_conf_t, length),
       NULL },
 
+    { ngx_string("mistral_allow_experts"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_mistral_tenant_loc_conf_t, experts),
+      NULL },
+
       ngx_null_command
 };
 
@@ -137,11 +146,20 @@ ngx_http_mistral_tenant_resolved(ngx_http_mistral_ctx_t *ctx)
 
     r = ctx->request;
 
-    if (ctx->api != MST_API_CHAT && ctx->api != MST_API_COMPLETION) {
+    if (!mst_api_answers(ctx->api)) {
         return NGX_OK;
     }
 
     tlcf = ngx_http_get_module_loc_conf(r, ngx_http_mistral_tenant_module);
+
+    if (ctx->body->params.experts && !tlcf->experts) {
+        (void) mst_api_error_set(&ctx->error, NGX_HTTP_BAD_REQUEST,
+                                 "unsupported", "num_experts_per_tok",
+                                 "num_experts_per_tok is %u, and no request "
+                                 "may choose that here.",
+                                 (unsigned) ctx->body->params.experts);
+        return NGX_DECLINED;
+    }
 
     if (ngx_http_mistral_tenant_salt(ctx, tlcf->salt) != NGX_OK
         || ngx_http_mistral_tenant_length(ctx, tlcf->max,
@@ -362,6 +380,7 @@ ngx_http_mistral_tenant_create_loc_conf(ngx_conf_t *cf)
     tlcf->salt = NGX_CONF_UNSET_PTR;
     tlcf->max = NGX_CONF_UNSET_PTR;
     tlcf->length = NGX_CONF_UNSET_PTR;
+    tlcf->experts = NGX_CONF_UNSET;
 
     return tlcf;
 }
@@ -377,6 +396,7 @@ ngx_http_mistral_tenant_merge_loc_conf(ngx_conf_t *cf, void *parent,
     ngx_conf_merge_ptr_value(conf->salt, prev->salt, NULL);
     ngx_conf_merge_ptr_value(conf->max, prev->max, NULL);
     ngx_conf_merge_ptr_value(conf->length, prev->length, NULL);
+    ngx_conf_merge_value(conf->experts, prev->experts, 0);
 
     return NGX_CONF_OK;
 }

@@ -273,6 +273,9 @@ ngx_http_mistral_api_name(mst_api_t api)
     case MST_API_COMPLETION:
         return "completion";
 
+    case MST_API_FIM:
+        return "fim";
+
     case MST_API_MODELS:
         return "models";
 
@@ -399,9 +402,7 @@ ngx_http_mistral_max_tokens(ngx_http_request_t *r,
 
     body = ctx->body;
 
-    if (body == NULL || (body->api != MST_API_CHAT
-                         && body->api != MST_API_COMPLETION))
-    {
+    if (body == NULL || !mst_api_answers(body->api)) {
         return NGX_OK;
     }
 

@@ -317,6 +317,7 @@ mst_check_result(mst_checkpoint_t *cp, const mst_tune_t *tune,
     c->context = config->context;
     c->n_vocab = config->n_vocab;
     c->n_layers = config->n_layers;
+    c->n_experts = config->n_experts;
     c->weights = mst_checkpoint_weights(cp);
     c->n_stop = config->n_stop;
     memcpy(c->stop_ids, config->stop_ids, sizeof(c->stop_ids));

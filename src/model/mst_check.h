@@ -30,6 +30,7 @@ typedef struct {
     uint32_t  context;         /* tokens the model was made for */
     uint32_t  n_vocab;
     uint32_t  n_layers;
+    uint32_t  n_experts;       /* 0 = dense */
     uint64_t  weights;         /* bytes of all tensors */
     uint32_t  stop_ids[8];     /* that end an answer, as its configuration
                                   says */

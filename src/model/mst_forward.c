@@ -25,6 +25,11 @@ mst_forward_check(const mst_model_t *m, const mst_batch_seq_t *s,
                            s->n, s->position, m->info.context);
     }
 
+    if (s->experts > m->info.n_experts) {
+        return mst_err_set(err, "%u experts for a token, the model has %u",
+                           s->experts, m->info.n_experts);
+    }
+
     for (i = 0; i < s->n; i++) {
         if (s->ids[i] >= m->info.n_vocab) {
             return mst_err_set(err, "token id %u, the vocabulary has %u",
@@ -94,6 +99,7 @@ mst_forward_step(mst_model_t *m, const mst_batch_t *batch,
         m->seqs[i].position = s->position;
         m->seqs[i].blocks = s->blocks;
         m->seqs[i].rope_base = mst_forward_base(m, s->length);
+        m->seqs[i].n_used = s->experts;
 
         if (s->logits == MST_LOGITS_LAST) {
             m->wanted[step->n_wanted++] = step->n_rows + s->n - 1;

@@ -67,6 +67,8 @@ typedef struct {
     uint32_t  window;              /* no layer looks further back than so many
                                       tokens, the own one included; 0 = one
                                       does */
+    uint32_t  n_experts;           /* 0 = dense */
+    uint32_t  n_used;              /* of them for one token */
 } mst_model_info_t;
 
 
@@ -86,6 +88,7 @@ typedef struct {
     mst_logits_t     logits;
     uint32_t         length;       /* tokens that the sequence started with:
                                       dynamic rope keeps to it */
+    uint32_t         experts;      /* of one token; 0 = the model's */
 } mst_batch_seq_t;
 
 

@@ -484,6 +484,8 @@ mst_model_create(mst_checkpoint_t *cp, const mst_model_conf_t *conf,
     m->info.block_size = info.block_size;
     m->info.weight_size = info.weight_size;
     m->info.window = mst_model_window(&m->config);
+    m->info.n_experts = m->config.n_experts;
+    m->info.n_used = m->config.n_used;
     m->info.rope_length = m->config.rope.kind == MST_ROPE_DYNAMIC
                           ? (uint32_t) m->config.rope.original : 0;
 

@@ -16,6 +16,7 @@ typedef struct {
     mst_value_t  attribute;    /* ABSENT, NONE: the item itself */
     mst_value_t  fallback;     /* where it is undefined, or ABSENT */
     int          fold;         /* texts are lowered */
+    int          many;         /* the attribute may be several: "a,b.c" */
 } mst_jinja_key_t;
 
 
@@ -126,6 +127,55 @@ mst_jinja_seq_key(mst_jinja_run_t *r, const mst_jinja_key_t *k,
 }
 
 
+/* a list of what several attributes are */
+
+static int
+mst_jinja_seq_keys(mst_jinja_run_t *r, const mst_jinja_key_t *k,
+    mst_value_t item, mst_value_t *v)
+{
+    size_t            from, to;
+    int64_t           next;
+    mst_list_t       *list;
+    mst_text_t       *all, *part;
+    mst_value_t       value;
+    mst_jinja_key_t   one;
+
+    if (!k->many || k->attribute.type != MST_VALUE_TEXT) {
+        return mst_jinja_seq_key(r, k, item, v);
+    }
+
+    all = k->attribute.u.text;
+    list = mst_list_create(r->w, 2);
+    one = *k;
+
+    if (list == NULL || mst_text_flat(r->w, all) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    for (from = 0; from <= all->len; from = to + 1) {
+        next = mst_text_find(all, mst_str(",", 1), from);
+        to = next < 0 ? all->len : (size_t) next;
+
+        part = mst_text_part(r->w, all, from, to - from);
+        if (part == NULL) {
+            return MST_ERROR;
+        }
+
+        one.attribute = mst_value_text(part);
+
+        if (mst_jinja_seq_key(r, &one, item, &value) != MST_OK
+            || mst_list_add(r->w, list, value) != MST_OK)
+        {
+            return MST_ERROR;
+        }
+    }
+
+    *v = mst_value_list(MST_VALUE_LIST, list);
+
+    return MST_OK;
+}
+
+
 static mst_jinja_key_t
 mst_jinja_seq_by(mst_value_t attribute, int fold)
 {
@@ -134,6 +184,7 @@ mst_jinja_seq_by(mst_value_t attribute, int fold)
     k.attribute = attribute;
     k.fallback = mst_value(MST_VALUE_ABSENT);
     k.fold = fold;
+    k.many = 0;
 
     return k;
 }
@@ -390,7 +441,7 @@ mst_jinja_seq_sorted(mst_jinja_run_t *r, const mst_list_t *list,
     for (i = 0; i < list->n; i++) {
         sorted->items[i] = list->items[i];
 
-        if (mst_jinja_seq_key(r, &s->key, list->items[i], &keys[i])
+        if (mst_jinja_seq_keys(r, &s->key, list->items[i], &keys[i])
             != MST_OK)
         {
             return MST_ERROR;
@@ -416,15 +467,8 @@ mst_jinja_seq_sort(mst_jinja_run_t *r, mst_value_t subject,
         return MST_ERROR;
     }
 
-    if (a->v[2].type == MST_VALUE_TEXT
-        && mst_text_flat(r->w, a->v[2].u.text) == MST_OK
-        && mst_text_find(a->v[2].u.text, mst_str(",", 1), 0) >= 0)
-    {
-        return mst_jinja_fail(r, "sort by more than one attribute is not "
-                              "supported");
-    }
-
     s.key = mst_jinja_seq_by(a->v[2], !mst_jinja_seq_flag(a->v[1]));
+    s.key.many = 1;
     s.reverse = mst_jinja_seq_flag(a->v[0]);
     s.listed = 1;
 

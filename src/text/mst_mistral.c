@@ -13,9 +13,6 @@
 #define MST_MISTRAL_FACTOR  8              /* bytes for one of the chat's */
 #define MST_MISTRAL_STEPS   8000000
 
-/* dropped with its SentencePiece space: what follows it has none */
-#define MST_MISTRAL_SMILE   "\xe2\x98\xba"
-
 
 static const struct {
     const char  *name;
@@ -40,9 +37,7 @@ static const struct {
     /* not every vocabulary of these versions has them */
 
     [MST_MISTRAL_THINK] = { "[THINK]", 0, 0 },
-    [MST_MISTRAL_THINK_END] = { "[/THINK]", 0, 0 },
-    [MST_MISTRAL_PREFIX] = { "[PREFIX]", 0, 0 },
-    [MST_MISTRAL_SUFFIX] = { "[SUFFIX]", 0, 0 }
+    [MST_MISTRAL_THINK_END] = { "[/THINK]", 0, 0 }
 };
 
 static const char *const  mst_mistral_efforts[] = { MST_TEKKEN_EFFORTS };
@@ -149,7 +144,8 @@ mst_mistral_render(const mst_mistral_t *f, const mst_template_chat_t *c,
     size = c->tools.len;
 
     for (i = 0; i < c->n; i++) {
-        size += c->messages[i].content.len + sizeof(mst_message_t);
+        size += c->messages[i].content.len + c->messages[i].thinking.len
+                + sizeof(mst_message_t);
 
         for (k = 0; k < c->messages[i].n_calls; k++) {
             size += c->messages[i].calls[k].arguments.len;
@@ -170,48 +166,6 @@ mst_mistral_render(const mst_mistral_t *f, const mst_template_chat_t *c,
     mst_work_fini(&w);
 
     return rc;
-}
-
-
-int
-mst_mistral_fim(const mst_mistral_t *f, mst_str_t prompt,
-    mst_str_t suffix, mst_prompt_t *out, mst_err_t *err)
-{
-    if (f->version < 3 || f->ids[MST_MISTRAL_PREFIX] < 0
-        || f->ids[MST_MISTRAL_SUFFIX] < 0)
-    {
-        return mst_err_set(err, "the model has no tokens for filling in the "
-                           "middle");
-    }
-
-    if (mst_prompt_control(out, (uint32_t) f->ids[MST_MISTRAL_BOS]) != MST_OK
-        || mst_prompt_control(out, (uint32_t) f->ids[MST_MISTRAL_SUFFIX])
-           != MST_OK)
-    {
-        return MST_ERROR;
-    }
-
-    if (suffix.len) {
-        mst_prompt_part(out, 0, 2);
-
-        if (mst_prompt_text(out, MST_MISTRAL_SMILE,
-                            sizeof(MST_MISTRAL_SMILE) - 1)
-            != MST_OK
-            || mst_prompt_text(out, suffix.data, suffix.len) != MST_OK)
-        {
-            return MST_ERROR;
-        }
-    }
-
-    if (mst_prompt_control(out, (uint32_t) f->ids[MST_MISTRAL_PREFIX])
-        != MST_OK)
-    {
-        return MST_ERROR;
-    }
-
-    mst_prompt_part(out, 0, 0);
-
-    return mst_prompt_text(out, prompt.data, prompt.len);
 }
 
 

@@ -40,8 +40,6 @@ typedef enum {
     MST_MISTRAL_THINK_END,
     MST_MISTRAL_SETTINGS,
     MST_MISTRAL_SETTINGS_END,
-    MST_MISTRAL_PREFIX,
-    MST_MISTRAL_SUFFIX,
     MST_MISTRAL_TOKENS
 } mst_mistral_token_t;
 
@@ -88,10 +86,6 @@ int mst_mistral_init(mst_mistral_t *f, uint32_t version,
 
 int mst_mistral_render(const mst_mistral_t *f, const mst_template_chat_t *c,
     mst_prompt_t *out, mst_err_t *err);
-
-/* what stands between prompt and suffix is asked for */
-int mst_mistral_fim(const mst_mistral_t *f, mst_str_t prompt,
-    mst_str_t suffix, mst_prompt_t *out, mst_err_t *err);
 
 /* "none", "minimal", ... as 0, 1, ...; -1: no such effort */
 int mst_mistral_effort(mst_str_t name);

@@ -85,6 +85,44 @@ mst_mistral_turns_text(mst_mistral_grow_t *g, mst_str_t s, const char *glue)
 }
 
 
+static int
+mst_mistral_turns_thought(mst_mistral_grow_t *g, mst_str_t s, int open)
+{
+    mst_text_t  *t;
+
+    t = mst_text_of(g->w, s.data, s.len, MST_TEXT_VALUE);
+
+    return t == NULL || mst_mistral_turns_flush(g) != MST_OK
+           ? MST_ERROR : mst_mistral_turns_chunk(g, t, 1, open);
+}
+
+
+/* thoughts that stand beside the content come first, where the format has a
+   place for them and the content brings none of its own */
+
+static int
+mst_mistral_turns_beside(mst_mistral_grow_t *g, const mst_message_t *m)
+{
+    size_t  i;
+
+    if (m->thinking.len == 0 || g->f->version < 13
+        || g->f->ids[MST_MISTRAL_THINK] < 0
+        || g->f->ids[MST_MISTRAL_THINK_END] < 0)
+    {
+        return MST_OK;
+    }
+
+    for (i = 0; i < m->n_parts; i++) {
+
+        if (m->parts[i].thinking) {
+            return MST_OK;
+        }
+    }
+
+    return mst_mistral_turns_thought(g, m->thinking, 0);
+}
+
+
 /* the content of one more message: texts of messages are two lines apart,
    texts of one message, too, or (version 15) not at all */
 
@@ -93,8 +131,11 @@ mst_mistral_turns_add(mst_mistral_grow_t *g, const mst_message_t *m)
 {
     int                fresh;
     size_t             i;
-    mst_text_t        *t;
     const mst_part_t  *p;
+
+    if (mst_mistral_turns_beside(g, m) != MST_OK) {
+        return MST_ERROR;
+    }
 
     if (m->n_parts == 0) {
         return m->content.len == 0 ? MST_OK
@@ -107,11 +148,7 @@ mst_mistral_turns_add(mst_mistral_grow_t *g, const mst_message_t *m)
         p = &m->parts[i];
 
         if (p->thinking) {
-            t = mst_text_of(g->w, p->text.data, p->text.len, MST_TEXT_VALUE);
-
-            if (t == NULL || mst_mistral_turns_flush(g) != MST_OK
-                || mst_mistral_turns_chunk(g, t, 1, p->open) != MST_OK)
-            {
+            if (mst_mistral_turns_thought(g, p->text, p->open) != MST_OK) {
                 return MST_ERROR;
             }
 

@@ -143,17 +143,6 @@ mst_template_render_chat(const mst_template_t *t,
 
 
 int
-mst_template_render_fim(const mst_template_t *t, mst_str_t prompt,
-    mst_str_t suffix, mst_prompt_t *out, mst_err_t *err)
-{
-    return t->mistral.version
-           ? mst_mistral_fim(&t->mistral, prompt, suffix, out, err)
-           : mst_err_set(err, "the model has no format for filling in the "
-                         "middle");
-}
-
-
-int
 mst_template_shows_tools(const mst_template_t *t)
 {
     return t->mistral.version >= 2 || mst_template_mentions(t, "tools");

@@ -90,10 +90,6 @@ typedef struct {
 int mst_template_render_chat(const mst_template_t *t,
     const mst_template_chat_t *c, mst_prompt_t *out, mst_err_t *err);
 
-/* a prompt whose middle, before suffix, is asked for */
-int mst_template_render_fim(const mst_template_t *t, mst_str_t prompt,
-    mst_str_t suffix, mst_prompt_t *out, mst_err_t *err);
-
 /* tools are shown to the model */
 int mst_template_shows_tools(const mst_template_t *t);
 

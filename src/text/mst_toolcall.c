@@ -184,6 +184,7 @@ mst_toolcall_complete(mst_toolcall_t *t, mst_call_state_t next)
         return MST_ERROR;
     }
 
+    t->complete++;
     t->ended = t->single;
     mst_toolcall_start(t, next);
 

@@ -59,7 +59,8 @@ typedef struct {
     int                          tagged;   /* an object between tags */
     int                          opened;   /* the sink knows of this call */
     int                          ended;    /* single: it has come */
-    uint32_t                     n;        /* calls so far */
+    uint32_t                     n;        /* calls that the sink knows of */
+    uint32_t                     complete; /* of them */
     uint32_t                     matched;  /* bytes of a tag */
     const char                  *bad;      /* why it is none; NULL: it is */
     char                         id[MST_TOOLMARK_ID + 1];

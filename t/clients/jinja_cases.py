@@ -56,6 +56,8 @@ EXPR = [
     "3 is odd, 4 is even, 9 is divisibleby(3), 9 is divisibleby 2", "1 is eq 1, 1 is ne 2",
     "1 is lt 2, 2 is ge(2), 'a' is in ['a'], 1 is sameas 1", "'A' is upper, 'a' is lower, '1' is lower",
     "[x, x]|sort, [none, none]|sort, [{}, {}]|sort(reverse=true)",
+    "[{'a':1,'b':2},{'a':1,'b':1},{'a':0,'b':3}]|sort(attribute='a,b')",
+    "[('b',1),('B',0),('a',2)]|sort(attribute='0,1'), [('b',1),('B',0),('a',2)]|sort(true,true,'0,1'), [{'a':x},{'a':x}]|sort(attribute='a,b')",
     "[x, 1]|sort", "[none, 1]|sort", "[{}, {'a': 1}]|sort", "[x, x]|min",
     "{'a': none, 'b': none}|dictsort(by='value')",
     "not 1 is none", "1 is not none and 2", "-1|abs, 1.5|abs", "'5'|int + 1, 'x'|int, 'x'|int(7), 1.9|int, '42.7'|int",

@@ -1,9 +1,7 @@
 """Mistral's formats beside mistral-common: the same ids for random chats of
 every version, or both refuse, in the same words.  Versions that the wheel has
 no file of are built from its tekken.json and a list of control tokens.
-Prints TAP.
-
-    RANDOM_SEED=N    the seed of a run before (one is printed)"""
+Prints TAP.  RANDOM_SEED=N: see harness.seed()."""
 
 import json
 import os
@@ -11,12 +9,13 @@ import random
 import re
 import subprocess
 import sys
+import tempfile
 import warnings
 
 sys.dont_write_bytecode = True
 warnings.simplefilter("ignore")
 
-from harness import done, ok
+from harness import done, ok, seed
 
 from mistral_common.exceptions import MistralCommonException
 from mistral_common.protocol.fim.request import FIMRequest
@@ -35,8 +34,8 @@ from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 
 BUILD = os.environ.get("BUILD", "build")
 FILES = f"{BUILD}/tokenizers"
-SEED = int(os.environ.get("RANDOM_SEED",
-                          random.SystemRandom().randrange(1 << 31)))
+OWN = tempfile.TemporaryDirectory()
+SEED = seed()
 CHATS = 250
 
 SPECIAL = {
@@ -60,7 +59,7 @@ CLASSES = {1: InstructTokenizerV1, 2: InstructTokenizerV2,
 
 def built(version):
     """a tekken.json of this version"""
-    path = f"{FILES}/tekken_built_v{version}.json"
+    path = f"{OWN.name}/tekken_v{version}.json"
     with open(f"{FILES}/tekken_240718.json") as f:
         data = json.load(f)
     data["config"]["version"] = f"v{version}"
@@ -99,8 +98,17 @@ class Format:
 
 
 def shortened(body, version):
-    """ids of OpenAI are longer than Mistral's: the server takes their ends"""
+    """ids of OpenAI are longer than Mistral's: the server takes their ends;
+    thoughts beside the content become the library's chunks"""
     body = json.loads(json.dumps(body))
+    for m in body["messages"]:
+        thought, said = m.pop("reasoning_content", ""), m.get("content")
+        if not thought or version < 13:
+            continue
+        said = said if isinstance(said, list) else \
+            [{"type": "text", "text": said}] if said else []
+        if not any(p["type"] == "thinking" for p in said):
+            m["content"] = [{"type": "thinking", "thinking": thought}] + said
     for m in body["messages"] if version < 13 else []:
         if m.get("tool_call_id"):
             m["tool_call_id"] = m["tool_call_id"][-9:]
@@ -184,6 +192,8 @@ def chat(r):
         elif kind < 0.65:
             messages.append({"role": "assistant",
                              "content": content(r, "assistant")})
+            if r.random() < 0.2:
+                messages[-1]["reasoning_content"] = text(r)
         elif kind < 0.75:
             messages.append({"role": "system",
                              "content": content(r, "system")})

@@ -13,6 +13,7 @@
 #include <jansson.h>
 
 #include "api/mst_request.h"
+#include "text/mst_fim.h"
 #include "text/mst_mistral.h"
 
 
@@ -111,7 +112,7 @@ render(const mst_mistral_t *f, const char *body, mst_prompt_t *p,
 
 
 static int
-fill(const mst_mistral_t *f, const json_t *body, mst_prompt_t *p,
+fill(const mst_tokenizer_t *t, const json_t *body, mst_prompt_t *p,
     mst_err_t *err)
 {
     const json_t  *prompt, *suffix;
@@ -119,10 +120,14 @@ fill(const mst_mistral_t *f, const json_t *body, mst_prompt_t *p,
     prompt = json_object_get(body, "prompt");
     suffix = json_object_get(body, "suffix");
 
-    return mst_mistral_fim(f, mst_str(json_string_value(prompt),
-                                      json_string_length(prompt)),
-                           mst_str(json_string_value(suffix),
-                                   json_string_length(suffix)), p, err);
+    if (!mst_fim_can(t)) {
+        return mst_err_set(err, "no tokens for it");
+    }
+
+    return mst_fim_render(t, mst_str(json_string_value(prompt),
+                                     json_string_length(prompt)),
+                          mst_str(json_string_value(suffix),
+                                  json_string_length(suffix)), p);
 }
 
 
@@ -184,7 +189,7 @@ line(const char *data, size_t len)
         free(text);
 
     } else if (rc == MST_OK) {
-        rc = fill(&f, body, &p, &err);
+        rc = fill(t, body, &p, &err);
     }
 
     out = rc == MST_OK ? answer(t, &p) : json_pack("{s:s}", "error",

@@ -93,7 +93,7 @@ def main():
                             "function": {"name": "f", "parameters": {}}}]),
                  400, "unsupported"),
                 ("fim", lambda: client.fim.complete(model="null", prompt="a"),
-                 404, "unknown_url"),
+                 400, "unsupported"),
                 ("embeddings", lambda: client.embeddings.create(
                     model="null", inputs=["a"]), 404, "unknown_url")):
             try:

@@ -287,7 +287,8 @@ def conversation(case, turn, client, stream, who):
 
         same([(n, a) for _, n, a in calls], [("get_time", '{"tz": ')],
              name + "a malformed call")
-        same(content, BROKEN[BROKEN.index("oh no"):], name + "is text")
+        same((content, reason), (BROKEN[BROKEN.index("oh no"):], "stop"),
+             name + "is text")
     else:
         same((content, calls, reason), (BROKEN, [], "stop"),
              name + "a malformed call is text")

@@ -14,7 +14,8 @@ our @EXPORT = qw/ checkpoint random_checkpoint expected tokenizer_json /;
 # 320 ids: a byte's is its value, two merges, tokens that no merge makes, and
 # control tokens
 our %Control = ('<s>' => 300, '</s>' => 301, '<|im_start|>' => 302,
-                '<|im_end|>' => 303, map { ("<$_>" => $_) } 304 .. 319);
+                '<|im_end|>' => 303, '[PREFIX]' => 304, '[SUFFIX]' => 305,
+               map { ("<$_>" => $_) } 306 .. 319);
 
 our $ChatML = <<'END' =~ s/\n//gr =~ s/\\n/\n/gr;
 {% for message in messages %}

@@ -108,10 +108,10 @@ expert(const layer_t *l, uint32_t e, const double *h, double weight,
 
 
 static void
-reference(const layer_t *l, const float *from, double *x)
+reference(const layer_t *l, const float *from, uint32_t used, double *x)
 {
-    double    h[DIM], logits[EXPERTS], sum;
-    uint32_t  best[USED], e, i, k;
+    double    h[DIM], logits[EXPERTS], weight[EXPERTS], sum;
+    uint32_t  best[EXPERTS], e, i, k;
 
     for (sum = 0, i = 0; i < DIM; i++) {
         x[i] = (double) from[i];
@@ -126,41 +126,62 @@ reference(const layer_t *l, const float *from, double *x)
         for (logits[e] = 0, i = 0; i < DIM; i++) {
             logits[e] += h[i] * (double) l->router[e * DIM + i];
         }
-    }
 
-    for (k = 0; k < USED; k++) {
-        best[k] = k ? (best[0] == 0) : 0;
+        /* the best so far stay in order */
 
-        for (e = 0; e < EXPERTS; e++) {
-            if ((k == 0 || e != best[0]) && logits[e] > logits[best[k]]) {
-                best[k] = e;
-            }
+        for (k = e; k > 0 && logits[e] > logits[best[k - 1]]; k--) {
+            best[k] = best[k - 1];
         }
+
+        best[k] = e;
     }
 
-    sum = exp(logits[best[1]] - logits[best[0]]);
-    expert(l, best[0], h, 1 / (1 + sum), x);
-    expert(l, best[1], h, sum / (1 + sum), x);
+    for (sum = 0, k = 0; k < used; k++) {
+        weight[k] = exp(logits[best[k]]);
+        sum += weight[k];
+    }
+
+    for (k = 0; k < used; k++) {
+        expert(l, best[k], h, weight[k] / sum, x);
+    }
 }
 
 
 /* the rows' residuals go in and out through b->x, which begin() leaves */
 
 static void
-run(mst_backend_t *b, const layer_t *l, const float *x, uint32_t rows,
-    float *y)
+run_seqs(mst_backend_t *b, const layer_t *l, const float *x,
+    mst_backend_seq_t *seqs, uint32_t n, float *y)
 {
-    uint32_t             blocks[4] = { 0, 1, 2, 3 }, ids[ROWS] = { 0 };
+    uint32_t             blocks[4] = { 0, 1, 2, 3 }, ids[ROWS] = { 0 }, i;
+    uint32_t             rows;
     const float         *logits;
     mst_err_t            err = { "" };
-    mst_backend_seq_t    seq = { ids, rows, 0, blocks, 0 };
-    mst_backend_step_t   step = { &seq, 1, rows, NULL, 0 };
+    mst_backend_step_t   step = { seqs, n, 0, NULL, 0 };
+
+    for (i = 0; i < n; i++) {
+        seqs[i].ids = ids;
+        seqs[i].blocks = blocks;
+        step.n_rows += seqs[i].n;
+    }
+
+    rows = step.n_rows;
 
     mst_cpu_ops.begin(b, &step);
     memcpy(b->x, x, rows * DIM * sizeof(float));
     mst_cpu_ops.experts(b, &l->w);
     assert_int_equal(mst_cpu_ops.sync(b, &logits, &err), MST_OK);
     memcpy(y, b->x, rows * DIM * sizeof(float));
+}
+
+
+static void
+run(mst_backend_t *b, const layer_t *l, const float *x, uint32_t rows,
+    float *y)
+{
+    mst_backend_seq_t  seq = { .n = rows };
+
+    run_seqs(b, l, x, &seq, 1, y);
 }
 
 
@@ -196,7 +217,7 @@ test_experts(void **state)
             run(b, &l, x, ROWS, all);
 
             for (r = 0; r < ROWS; r++) {
-                reference(&l, x + r * DIM, want);
+                reference(&l, x + r * DIM, USED, want);
 
                 for (top = 0, i = 0; i < DIM; i++) {
                     top = fmax(top, fabs(want[i]));
@@ -215,6 +236,65 @@ test_experts(void **state)
             mst_cpu_ops.destroy(b);
         }
     }
+}
+
+
+/* each sequence has its number of experts, and the same bits alone */
+
+static void
+test_used(void **state)
+{
+    float               all[ROWS * DIM], one[DIM], x[ROWS * DIM];
+    double              top, want[DIM];
+    layer_t             l;
+    uint32_t            i, r, used;
+    mst_backend_t      *b;
+    mst_backend_seq_t   seqs[EXPERTS + 1] = { { .n = 1 } }, alone;
+    mst_backend_conf_t  conf;
+
+    (void) state;
+
+    conf = rig_conf(2);
+    conf.n_experts = EXPERTS;
+    conf.n_used = USED;
+    b = rig_create(&conf);
+    open_layer(b, &l, MST_TYPE_Q8_0);
+
+    for (i = 0; i < ROWS * DIM; i++) {
+        x[i] = rig_float();
+    }
+
+    /* 0: as many as the model has, USED */
+
+    for (i = 0; i <= EXPERTS; i++) {
+        seqs[i].n = 3;
+        seqs[i].n_used = i;
+    }
+
+    run_seqs(b, &l, x, seqs, EXPERTS + 1, all);
+
+    for (r = 0; r < 3 * (EXPERTS + 1); r++) {
+        used = r / 3 ? r / 3 : USED;
+        reference(&l, x + r * DIM, used, want);
+
+        for (top = 0, i = 0; i < DIM; i++) {
+            top = fmax(top, fabs(want[i]));
+        }
+
+        for (i = 0; i < DIM; i++) {
+            assert_true(fabs((double) all[r * DIM + i] - want[i])
+                        <= 5e-6 * top);
+        }
+
+        memset(&alone, 0, sizeof(alone));
+        alone.n = 1;
+        alone.n_used = used;
+        run_seqs(b, &l, x + r * DIM, &alone, 1, one);
+        assert_memory_equal(one, all + r * DIM, sizeof(one));
+    }
+
+    close_layer(&l);
+    mst_cpu_ops.destroy(b);
 }
 
 
@@ -257,6 +337,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_experts),
+        cmocka_unit_test(test_used),
         cmocka_unit_test(test_nan)
     };
 

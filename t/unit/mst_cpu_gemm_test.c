@@ -18,7 +18,7 @@ check(mst_backend_t *b, const float *embd, const float *norm,
     uint32_t             blocks[2] = { 1, 0 }, i, ids[64], k, r, wanted[64];
     mst_err_t            err = { "" };
     const float         *logits, *x;
-    mst_backend_seq_t    seq = { ids, rows, 0, blocks, 0 };
+    mst_backend_seq_t    seq = { ids, rows, 0, blocks, 0, 0 };
     mst_backend_step_t   step = { &seq, 1, rows, wanted, 0 };
 
     for (r = 0; r < rows; r++) {

@@ -69,6 +69,13 @@ test_choices(void **state)
           "list, m|rejectattr('r','defined')|list }}",
           "{\"m\":[{\"r\":\"u\"},{\"r\":\"s\"},{}]}",
           "(2, [{'r': 'u'}], [{}])" },
+        { "{{ m|sort(attribute='a,b.0')|map(attribute='c')|join, m|sort(true, "
+          "attribute='a,b.0')|map(attribute='c')|join, m|sort(attribute='a,')|"
+          "length }}",
+          "{\"m\":[{\"a\":\"X\",\"b\":[2],\"c\":1},{\"a\":\"x\",\"b\":[1],"
+          "\"c\":2},{\"a\":\"w\",\"b\":[9],\"c\":3},{\"a\":\"x\",\"b\":[1],"
+          "\"c\":4}]}",
+          "('3241', '1243', 4)" },
         { "{{ n|select|list, 0|map('upper')|list }}",
           "{\"n\":null}",
           "([], [])" }
@@ -124,10 +131,9 @@ test_refused(void **state)
         { "{{ [[1]]|unique|list }}",
           NULL,
           "chat template, line 1: unhashable type: 'list'" },
-        { "{{ [1]|sort(attribute='a,b') }}",
+        { "{{ [{'a':1,'b':2},{'a':1,'b':'x'}]|sort(attribute='a,b') }}",
           NULL,
-          "chat template, line 1: sort by more than one attribute is not supp"
-          "orted" }
+          "chat template, line 1: 'str' and 'int' have no order" }
     };
 
     (void) state;

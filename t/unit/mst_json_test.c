@@ -610,6 +610,43 @@ test_number(void **state)
 }
 
 
+static void
+test_unescape(void **state)
+{
+    char    to[64];
+    size_t  i, n;
+
+    static const char *const  escapes[][2] = {
+        { "", "" },
+        { "plain \xc3\xbc", "plain \xc3\xbc" },
+        { "\\u0073ecret", "secret" },
+        { "\\\\u0073", "\\u0073" },
+        { "\\\"\\/\\b\\f\\n\\r\\t", "\"/\b\f\n\r\t" },
+        { "\\u00fc\\u20AC", "\xc3\xbc\xe2\x82\xac" },
+        { "\\ud83d\\ude00.", "\xf0\x9f\x98\x80." },
+        { "\\ud83d\\u0041", "\xef\xbf\xbd" "A" },
+        { "\\ud83d", "\xef\xbf\xbd" },
+        { "\\ude00\\ud83d", "\xef\xbf\xbd\xef\xbf\xbd" },
+        { "\\x \\u12 \\u12g4 \\", "\\x \\u12 \\u12g4 \\" },
+        { "\\udbff\\udfff", "\xf4\x8f\xbf\xbf" }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(escapes) / sizeof(escapes[0]); i++) {
+        n = mst_json_unescape(mst_str(escapes[i][0], strlen(escapes[i][0])),
+                              to);
+        assert_int_equal(n, strlen(escapes[i][1]));
+        assert_memory_equal(to, escapes[i][1], n);
+        assert_true(n <= strlen(escapes[i][0]));
+    }
+
+    n = mst_json_unescape(mst_str("\\\0\\u0000", 8), to);
+    assert_int_equal(n, 3);
+    assert_memory_equal(to, "\\\0\0", 3);
+}
+
+
 int
 main(void)
 {
@@ -624,7 +661,8 @@ main(void)
         cmocka_unit_test(test_string_random),
         cmocka_unit_test(test_string_memory),
         cmocka_unit_test(test_number),
-        cmocka_unit_test(test_float)
+        cmocka_unit_test(test_float),
+        cmocka_unit_test(test_unescape)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

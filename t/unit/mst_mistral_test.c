@@ -1,7 +1,7 @@
 
 /*
- * Chats in Mistral's own formats: golden ids of every version, filling in the
- * middle, and what a vocabulary must have.
+ * Chats in Mistral's own formats: golden ids of every version, and what a
+ * vocabulary must have.
  */
 
 #include "mst_mistral_chats.h"
@@ -114,73 +114,6 @@ test_golden(void **state)
 
 
 static void
-expect_ids(const mst_tokenizer_t *t, const mst_prompt_t *p,
-    const uint32_t *want, size_t n)
-{
-    size_t           k;
-    mst_encode_t    *e;
-    const uint32_t  *ids;
-
-    e = chats_encode(t, p);
-    ids = mst_encode_ids(e, &k);
-    assert_int_equal(k, n);
-    assert_memory_equal(ids, want, n * sizeof(uint32_t));
-    mst_encode_destroy(e);
-}
-
-
-static void
-test_fim(void **state)
-{
-    int            i;
-    mst_err_t      err = { "" };
-    mst_prompt_t   p;
-    mst_mistral_t  f;
-
-    static const mst_str_t  prompt = mst_string("def f(");
-    static const mst_str_t  suffix = mst_string("return a + b");
-
-    static const uint32_t  spm[] = {
-        1, 13, 1575, 1032, 1416, 1055, 11, 1569, 1053, 29500
-    };
-    static const uint32_t  tekken[] = {
-        1, 16, 3004, 1261, 1867, 1289, 14, 3149, 1284, 1040
-    };
-    static const uint32_t  alone[] = { 1, 16, 14, 3149, 1284, 1040 };
-
-    (void) state;
-
-    assert_int_equal(mst_mistral_init(&f, 3, chats.spm[2], &err), MST_OK);
-    mst_prompt_init(&p);
-    assert_int_equal(mst_mistral_fim(&f, prompt, suffix, &p, &err), MST_OK);
-    expect_ids(chats.spm[2], &p, spm, sizeof(spm) / sizeof(spm[0]));
-    mst_prompt_fini(&p);
-
-    assert_int_equal(mst_mistral_init(&f, 11, chats.tekken, &err), MST_OK);
-    assert_int_equal(mst_mistral_fim(&f, prompt, suffix, &p, &err), MST_OK);
-    expect_ids(chats.tekken, &p, tekken, sizeof(tekken) / sizeof(tekken[0]));
-    mst_prompt_fini(&p);
-
-    assert_int_equal(mst_mistral_fim(&f, prompt, mst_str("", 0), &p, &err),
-                     MST_OK);
-    expect_ids(chats.tekken, &p, alone, sizeof(alone) / sizeof(alone[0]));
-    mst_prompt_fini(&p);
-
-    for (i = 0; i < 2; i++) {
-        err.text[0] = '\0';
-        assert_int_equal(mst_mistral_init(&f, chats_versions[i],
-                                          chats.spm[i], &err), MST_OK);
-        assert_int_equal(mst_mistral_fim(&f, prompt, suffix, &p, &err),
-                         MST_ERROR);
-        assert_string_equal(err.text, "the model has no tokens for filling "
-                            "in the middle");
-    }
-
-    mst_prompt_fini(&p);
-}
-
-
-static void
 refuse_init(uint32_t version, const mst_tokenizer_t *t, const char *want)
 {
     mst_err_t      err = { "" };
@@ -235,7 +168,6 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_fim),
         cmocka_unit_test(test_init),
         cmocka_unit_test(test_effort)
     };

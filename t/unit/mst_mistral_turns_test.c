@@ -152,13 +152,41 @@ test_results(void **state)
 }
 
 
+/* beside the content, unless the content has its own */
+
+static void
+test_thoughts(void **state)
+{
+    static const char  beside[] =
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"q\"},"
+        "{\"role\":\"assistant\",\"content\":\"a\",\"reasoning_content\":"
+        "\"t\"},{\"role\":\"user\",\"content\":\"r\"},"
+        "{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\","
+        "\"thinking\":\"u\"},{\"type\":\"text\",\"text\":\"b\"}],"
+        "\"reasoning_content\":\"v\"},{\"role\":\"user\",\"content\":\"s\"}]}";
+    static const char  plain[] =
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"q\"},"
+        "{\"role\":\"assistant\",\"content\":\"a\",\"reasoning_content\":"
+        "\"t\"},{\"role\":\"user\",\"content\":\"r\"}]}";
+
+    (void) state;
+
+    spans_expect(chats.tekken, 13, beside, "<s>[INST]q[/INST][THINK]t"
+                 "[/THINK]a</s>[INST]r[/INST][THINK]u[/THINK]b</s>[INST]s"
+                 "[/INST]");
+    spans_expect(chats.tekken, 11, plain, "<s>[INST]q[/INST]a</s>[INST]r"
+                 "[/INST]");
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_joined),
         cmocka_unit_test(test_system),
-        cmocka_unit_test(test_results)
+        cmocka_unit_test(test_results),
+        cmocka_unit_test(test_thoughts)
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

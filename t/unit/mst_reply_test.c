@@ -341,25 +341,27 @@ test_others(void **state)
     m[0].created = 5;
     m[0].max_model_len = 8192;
     m[0].chat = 1;
+    m[0].fim = 1;
     m[0].tools = 0;
     m[1].id = str("alias");
     m[1].created = 6;
     m[1].max_model_len = 1;
     m[1].chat = 0;
+    m[1].fim = 0;
     m[1].tools = 1;
 
-#define CARD(n, chat, tools)                                                  \
+#define CARD(n, chat, fim, tools)                                             \
     "\"type\":\"base\",\"max_context_length\":" n ",\"capabilities\":"      \
-    "{\"completion_chat\":" chat ",\"completion_fim\":false,"               \
+    "{\"completion_chat\":" chat ",\"completion_fim\":" fim ","              \
     "\"function_calling\":" tools ",\"fine_tuning\":false,"                  \
     "\"vision\":false}}"
 
 #define M0  "{\"id\":\"org/\\\"m\\\"\",\"object\":\"model\",\"created\":5,"   \
             "\"owned_by\":\"nginx\",\"max_model_len\":8192,"  \
-            CARD("8192", "true", "false")
+            CARD("8192", "true", "true", "false")
 #define M1  "{\"id\":\"alias\",\"object\":\"model\",\"created\":6,"           \
             "\"owned_by\":\"nginx\",\"max_model_len\":1,"                   \
-            CARD("1", "false", "true")
+            CARD("1", "false", "false", "true")
 
     out_is(mst_reply_model(m, &out), M0);
     out_is(mst_reply_models(m, 2, &out),

@@ -521,14 +521,6 @@ test_mistral(void **state)
     assert_memory_equal(p.text.data, "[INST] </s>a [/INST]", 20);
     mst_prompt_fini(&p);
 
-    err.text[0] = '\0';
-    mst_prompt_init(&p);
-    assert_int_equal(mst_template_render_fim(t, m.content, m.content, &p,
-                                             &err), MST_ERROR);
-    assert_string_equal(err.text, "the model has no tokens for filling in "
-                        "the middle");
-    mst_prompt_fini(&p);
-
     mst_template_destroy(t);
     mst_tokenizer_destroy(tokenizer);
     mst_gguf_close(g);

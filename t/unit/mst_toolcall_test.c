@@ -156,6 +156,15 @@ check(const mst_toolmark_t *m, int whole, int single, const char *text,
 
         assert_int_equal(mst_buf_char(&h.out, '\0'), MST_OK);
 
+        /* a whole call breaks before it is told */
+
+        if (whole || strchr(want, 'X') == NULL) {
+            assert_int_equal(t.complete, t.n);
+
+        } else {
+            assert_true(t.complete + 1 >= t.n);
+        }
+
         if (strcmp(h.out.data, want) != 0) {
             fail_msg("%s (whole %d, steps of %zu):\n%s, expected\n%s", text,
                      whole, steps[step], h.out.data, want);

@@ -53,7 +53,6 @@ static const mst_case_t  cases[] = {
     { C, "bad_words", { "[]" }, { "[\"x\"]" } },
     { C, "allowed_token_ids", { NULL }, { "[1]", "[]" } },
     { C, "prompt_logprobs", { NULL }, { "1" } },
-    { C, "num_experts_per_tok", { NULL }, { "1", "\"x\"" } },
     { C, "use_beam_search", { "false" }, { "true" } },
     { C, "include_stop_str_in_output", { "false" }, { "true" } },
     { C, "skip_special_tokens", { "true" }, { "false" } },
