@@ -14,6 +14,9 @@ use Socket qw/ IPPROTO_TCP TCP_NODELAY /;
 use Test::More;
 use Time::HiRes qw/ time sleep /;
 
+use lib 't/lib';
+use MistralTiny;
+
 my $build = $ENV{BUILD} || 'build';
 my $program = "$build/mistral";
 my $model = "$build/models/SmolLM2-135M-Instruct.Q4_1.gguf";
@@ -414,6 +417,22 @@ sub logits {
     $all = run([@m, 'all'], encode_json([@prompt, @prompt]));
     is($all->{code}, 0, 'all: a long prompt');
     is(() = $all->{out} =~ /\],\n\[/g, 2 * @prompt - 1, 'all: all its rows');
+
+    # a long prompt of dynamic rope turns at a speed of its own
+
+    my $long = [map { $_ * 7 % 250 } 1 .. 100];
+
+    checkpoint("$dir/dynamic", 'rope-yarn', no_tokenizer => 1, config => sub {
+        $_[0]{rope_parameters} = { rope_theta => 10000,
+                                   rope_type => 'dynamic', factor => 4 };
+        $_[0]{max_position_embeddings} = 32;
+    });
+
+    @m = ('generate', '--model', "$dir/dynamic", '--json', '--max-tokens', 1,
+          '--prompt-ids', '-', '--logits');
+    my ($each, $end) = map { object(run([@m, $_], encode_json($long))) }
+                       qw/ all last /;
+    is_deeply($each->{logits}[99], $end->{logits}[0], 'all: dynamic rope');
 }
 
 

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/mst_mem.h"
@@ -133,14 +134,17 @@ mistral_report_rows(mistral_generate_t *g)
 
     rc = MST_OK;
 
+    memset(&seq, 0, sizeof(mst_batch_seq_t));
+    seq.length = (uint32_t) g->prompt.n;
+    seq.blocks = blocks;
+    seq.logits = MST_LOGITS_ALL;
+
     for (at = 0; at < g->prompt.n && rc == MST_OK; at += seq.n) {
         n = (uint32_t) (g->prompt.n - at);
 
         seq.ids = g->prompt.ids + at;
         seq.n = n < MISTRAL_REPORT_ROWS ? n : MISTRAL_REPORT_ROWS;
         seq.position = (uint32_t) at;
-        seq.blocks = blocks;
-        seq.logits = MST_LOGITS_ALL;
 
         batch.seqs = &seq;
         batch.n_seqs = 1;

@@ -306,7 +306,8 @@ run(mst_checkpoint_t *cp)
     mst_err_t          err = { "" };
     const float       *logits;
     mst_model_t       *m;
-    mst_batch_seq_t    s = { ids, TOKENS, 0, blocks, MST_LOGITS_ALL, TOKENS };
+    mst_batch_seq_t    s = { ids, TOKENS, 0, blocks, MST_LOGITS_ALL, TOKENS,
+                           0 };
     mst_batch_t        batch = { &s, 1, TOKENS };
     mst_model_conf_t   conf = {
         .threads = 1, .max_rows = TOKENS, .max_seqs = 1, .kv_size = 1 << 22,

@@ -100,7 +100,7 @@ step(run_t *r, uint32_t from, uint32_t n)
     mst_err_t        err = { "" };
     const float     *logits;
     mst_batch_seq_t  s = {
-        r->ids + from, n, from, r->blocks, MST_LOGITS_ALL, r->n
+        r->ids + from, n, from, r->blocks, MST_LOGITS_ALL, r->n, 0
     };
     mst_batch_t      b = { &s, 1, n };
 

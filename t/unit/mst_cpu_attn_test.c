@@ -38,7 +38,7 @@ check(mst_model_t *m, const double *want, const uint32_t *ids,
     mst_err_t         err = { "" };
     const float      *logits;
     mst_batch_t       batch;
-    mst_batch_seq_t   q;
+    mst_batch_seq_t   q = { 0 };
 
     for (at = 0; at < TEST_TOKENS; at += q.n) {
         q.n = TEST_TOKENS - at < chunk ? TEST_TOKENS - at : chunk;

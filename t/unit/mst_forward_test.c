@@ -132,7 +132,7 @@ static mst_batch_seq_t
 seq_of(test_t *t, uint32_t s, const uint32_t *ids, uint32_t n,
     uint32_t position, mst_logits_t logits)
 {
-    mst_batch_seq_t  q = { ids, n, position, t->blocks[s], logits, 0 };
+    mst_batch_seq_t  q = { ids, n, position, t->blocks[s], logits, 0, 0 };
 
     return q;
 }
@@ -435,7 +435,8 @@ refused_test(void **state)
         seq_of(&t, 0, ids, 1, 256, MST_LOGITS_LAST),
         seq_of(&t, 0, ids, 2, UINT32_MAX, MST_LOGITS_LAST),
         seq_of(&t, 0, (uint32_t[]) { 50 }, 1, 0, MST_LOGITS_LAST),
-        { ids, 1, 0, wrong, MST_LOGITS_LAST, 0 }
+        { ids, 1, 0, wrong, MST_LOGITS_LAST, 0, 0 },
+        { ids, 1, 0, t.blocks[0], MST_LOGITS_LAST, 0, 1 }
     };
 
     static const char *const  says[] = {
@@ -444,7 +445,8 @@ refused_test(void **state)
         "1 tokens at position 256, the context is 256",
         "2 tokens at position 4294967295, the context is 256",
         "token id 50, the vocabulary has 50",
-        "KV block 1073741824, there are"
+        "KV block 1073741824, there are",
+        "1 experts for a token, the model has 0"
     };
 
     for (i = 0; i < sizeof(bad) / sizeof(*bad); i++) {

@@ -210,7 +210,7 @@ test_rows(void **state)
     mst_runner_t   r;
     mst_sample_t   samples[4];
     mst_sampled_t  sampled[4], scored[10], alone;
-    mst_batch_seq_t  seqs[4];
+    mst_batch_seq_t  seqs[4] = { { 0 } };
     static const mst_logits_t  logits[] = { MST_LOGITS_LAST, MST_LOGITS_ALL,
                                             MST_LOGITS_NONE,
                                             MST_LOGITS_LAST };
