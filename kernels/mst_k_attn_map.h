@@ -210,10 +210,11 @@ mst_k_attn_spot(const mst_k_attn_line_t *l, uint32_t at,
 }
 
 
-/* the place to cut an item that is nearest to a page of it */
+/* the place to cut an item that is nearest to page + rest / of of it */
 
 MST_K_HD uint32_t
-mst_k_attn_snap(uint32_t pages, uint32_t grain, uint32_t page)
+mst_k_attn_snap(uint32_t pages, uint32_t grain, uint32_t page, uint32_t rest,
+    uint32_t of)
 {
     uint32_t  hi, k, lo, u;
 
@@ -226,7 +227,9 @@ mst_k_attn_snap(uint32_t pages, uint32_t grain, uint32_t page)
     lo = (uint32_t) ((uint64_t) pages * u / k);
     hi = (uint32_t) ((uint64_t) pages * (u + 1) / k);
 
-    return page - lo < hi - page ? lo : hi;
+    return (uint64_t) (page - lo) * of + rest < (uint64_t) (hi - page) * of
+                                                - rest
+           ? lo : hi;
 }
 
 
@@ -235,7 +238,7 @@ mst_k_attn_snap(uint32_t pages, uint32_t grain, uint32_t page)
 MST_K_HD uint32_t
 mst_k_attn_cut(const mst_k_attn_line_t *l, uint32_t c)
 {
-    uint32_t           at, total;
+    uint32_t           at, rest, total;
     mst_k_attn_spot_t  spot;
 
     total = l->sum[l->rows];
@@ -245,6 +248,7 @@ mst_k_attn_cut(const mst_k_attn_line_t *l, uint32_t c)
     }
 
     at = (uint32_t) ((uint64_t) c * total / l->ctas);
+    rest = (uint32_t) ((uint64_t) c * total % l->ctas);
 
     if (at >= total) {
         return total;
@@ -252,7 +256,8 @@ mst_k_attn_cut(const mst_k_attn_line_t *l, uint32_t c)
 
     mst_k_attn_spot(l, at, &spot);
 
-    return at - spot.page + mst_k_attn_snap(spot.pages, l->grain, spot.page);
+    return at - spot.page + mst_k_attn_snap(spot.pages, l->grain, spot.page,
+                                            rest, l->ctas);
 }
 
 
@@ -419,7 +424,7 @@ typedef struct {
     uint64_t  tile;                /* mst_k_attn_tile_t [tiles], longest
                                       first */
     uint64_t  scratch;             /* uint32 [max(rows, tiles) + 1] */
-    uint64_t  part;                /* float [pieces][group][head_dim + 2] */
+    uint64_t  part;                /* float [pieces][group][head_dim + 4] */
     uint64_t  size;
 } mst_k_attn_work_t;
 
@@ -475,7 +480,7 @@ mst_k_attn_work(const mst_k_attn_shape_t *s, mst_k_attn_work_t *w)
     w->tile = mst_k_attn_take(&at, tiles * sizeof(mst_k_attn_tile_t));
     w->scratch = mst_k_attn_take(&at, (n + 1) * 4);
     w->part = mst_k_attn_take(&at, pieces * (s->n_heads / s->n_kv_heads)
-                                   * (s->head_dim + 2) * 4);
+                                   * (s->head_dim + 4) * 4);
     w->size = at;
 }
 
