@@ -172,6 +172,31 @@ mst_cpu_matrix_tile(const mst_cpu_part_t *part, uint32_t tile)
 }
 
 
+/* a row of super-blocks becomes f16, which has more bits than its codes */
+
+static void
+mst_cpu_matrix_pack_super(uint32_t type, const uint8_t *from, uint8_t *to,
+    uint32_t lane, uint32_t width)
+{
+    float                   y[256];
+    uint16_t                h;
+    uint32_t                i, k;
+    const mst_type_info_t  *info;
+
+    info = mst_type_info(type);
+
+    for (k = 0; k < width; k += info->block) {
+        (void) mst_quant_decode((mst_type_t) type, from, y, info->block);
+        from += info->size;
+
+        for (i = 0; i < info->block; i++) {
+            h = mst_f32_to_f16(y[i]);
+            memcpy(to + ((size_t) (k + i) * MST_CPU_LANES + lane) * 2, &h, 2);
+        }
+    }
+}
+
+
 /* rows behind the last stay zero, as the memory came */
 
 static void
@@ -181,6 +206,7 @@ mst_cpu_matrix_pack_tile(const mst_cpu_part_t *part,
     size_t                  row_size;
     uint8_t                *to;
     uint32_t                i, n, row;
+    const uint8_t          *src;
     const mst_type_info_t  *info;
 
     info = mst_type_info(from->type);
@@ -190,9 +216,14 @@ mst_cpu_matrix_pack_tile(const mst_cpu_part_t *part,
     to = (uint8_t *) mst_cpu_matrix_tile(part, tile);
 
     for (i = 0; i < n; i++) {
-        mst_cpu_matrix_pack_row(part->type, (const uint8_t *) from->data
-                                            + (row + i) * row_size,
-                                to, i, width);
+        src = (const uint8_t *) from->data + (row + i) * row_size;
+
+        if (info->block > MST_CPU_BLOCK) {
+            mst_cpu_matrix_pack_super(from->type, src, to, i, width);
+
+        } else {
+            mst_cpu_matrix_pack_row(part->type, src, to, i, width);
+        }
     }
 }
 
@@ -273,6 +304,8 @@ mst_cpu_matrix_type(uint32_t type, mst_cpu_type_t *t, mst_err_t *err)
         return MST_OK;
 
     case MST_TYPE_F16:
+    case MST_TYPE_Q4_K:
+    case MST_TYPE_Q6_K:
         *t = MST_CPU_F16;
         return MST_OK;
 
@@ -317,8 +350,8 @@ mst_cpu_matrix_layout(mst_matrix_t *m, const mst_matrix_part_t *parts,
         p->n_tiles = (p->rows + MST_CPU_LANES - 1) / MST_CPU_LANES;
         p->tile_size = mst_cpu_matrix_tile_size(p->type, m->width);
         p->pair_size = 2 * p->tile_size;
-        m->forms |= info->block > 1 ? MST_CPU_DIGIT_FORM
-                                    : MST_CPU_FLOAT_FORM;
+        m->forms |= info->block == MST_CPU_BLOCK ? MST_CPU_DIGIT_FORM
+                                                 : MST_CPU_FLOAT_FORM;
         m->n_units += p->n_tiles;
 
         /* an even number of tiles, so that pairs are whole */

@@ -11,6 +11,7 @@
 #include "file/mst_quant.h"
 
 #define MST_QUANT_BLOCK  32        /* elements of a Q4_0, Q4_1, Q8_0 block */
+#define MST_QUANT_SUPER  256       /* of a Q4_K, Q6_K block */
 
 
 typedef void (*mst_quant_decode_pt)(const unsigned char *src, float *y);
@@ -29,6 +30,8 @@ static void mst_quant_bf16(const unsigned char *src, float *y);
 static void mst_quant_q4_0(const unsigned char *src, float *y);
 static void mst_quant_q4_1(const unsigned char *src, float *y);
 static void mst_quant_q8_0(const unsigned char *src, float *y);
+static void mst_quant_q4_k(const unsigned char *src, float *y);
+static void mst_quant_q6_k(const unsigned char *src, float *y);
 
 
 static const mst_quant_format_t  mst_quant_formats[] = {
@@ -37,7 +40,9 @@ static const mst_quant_format_t  mst_quant_formats[] = {
     { MST_TYPE_BF16, { "BF16", 1, 2 }, mst_quant_bf16 },
     { MST_TYPE_Q4_0, { "Q4_0", 32, 18 }, mst_quant_q4_0 },
     { MST_TYPE_Q4_1, { "Q4_1", 32, 20 }, mst_quant_q4_1 },
-    { MST_TYPE_Q8_0, { "Q8_0", 32, 34 }, mst_quant_q8_0 }
+    { MST_TYPE_Q8_0, { "Q8_0", 32, 34 }, mst_quant_q8_0 },
+    { MST_TYPE_Q4_K, { "Q4_K", 256, 144 }, mst_quant_q4_k },
+    { MST_TYPE_Q6_K, { "Q6_K", 256, 210 }, mst_quant_q6_k }
 };
 
 
@@ -296,6 +301,80 @@ mst_quant_q8_0(const unsigned char *src, float *y)
 
     for (j = 0; j < MST_QUANT_BLOCK; j++) {
         y[j] = (float) (signed char) src[j] * d;
+    }
+}
+
+
+/* scale and min of sub-block j, 6 bits each, of 12 bytes: the first four have
+   a byte each; the lower bits of the others share a byte, and their upper two
+   stand above the first four's */
+
+static void
+mst_quant_q4_k_scales(const unsigned char *p, int j, int *scale, int *min)
+{
+    if (j < 4) {
+        *scale = p[j] & 63;
+        *min = p[j + 4] & 63;
+
+    } else {
+        *scale = (p[j + 4] & 15) | (p[j - 4] >> 6) << 4;
+        *min = (p[j + 4] >> 4) | (p[j] >> 6) << 4;
+    }
+}
+
+
+/* d, dmin, 12 bytes of scales and mins for 8 sub-blocks of 32, then nibbles:
+   32 bytes hold two sub-blocks, the first one in the lower halves */
+
+static void
+mst_quant_q4_k(const unsigned char *src, float *y)
+{
+    int                   i, j, min, scale;
+    float                 d, dmin;
+    const unsigned char  *q;
+
+    d = mst_f16_to_f32(mst_quant_u16(src));
+    dmin = mst_f16_to_f32(mst_quant_u16(src + 2));
+
+    for (j = 0; j < 8; j++) {
+        mst_quant_q4_k_scales(src + 4, j, &scale, &min);
+
+        q = src + 16 + j / 2 * 32;
+
+        for (i = 0; i < 32; i++) {
+            y[j * 32 + i] = (float) (j % 2 ? q[i] >> 4 : q[i] & 15)
+                            * (d * (float) scale) - dmin * (float) min;
+        }
+    }
+}
+
+
+/* 128 bytes of lower 4 bits, 64 of upper 2, 16 signed scales of 16 elements
+   each, d.  Both halves of 128 elements are alike: of each 64 bytes the lower
+   halves are elements 0 .. 63; of each 32 bytes the lowest two bits are those
+   of elements 0 .. 31 */
+
+static void
+mst_quant_q6_k(const unsigned char *src, float *y)
+{
+    int                   h, i, q;
+    float                 d;
+    const unsigned char  *low, *high, *scales;
+
+    d = mst_f16_to_f32(mst_quant_u16(src + 208));
+
+    for (h = 0; h < 2; h++) {
+        low = src + 64 * h;
+        high = src + 128 + 32 * h;
+        scales = src + 192 + 8 * h;
+
+        for (i = 0; i < MST_QUANT_SUPER / 2; i++) {
+            q = (low[i % 64] >> (i / 64 * 4) & 15)
+                | (high[i % 32] >> (i / 32 * 2) & 3) << 4;
+
+            *y++ = (float) (q - 32)
+                   * (d * (float) (signed char) scales[i / 16]);
+        }
     }
 }
 

@@ -21,13 +21,15 @@ typedef enum {                 /* the numbers are GGUF's tensor types */
     MST_TYPE_Q4_0 = 2,
     MST_TYPE_Q4_1 = 3,
     MST_TYPE_Q8_0 = 8,
+    MST_TYPE_Q4_K = 12,
+    MST_TYPE_Q6_K = 14,
     MST_TYPE_BF16 = 30
 } mst_type_t;
 
 
 typedef struct {
     const char  *name;         /* "Q4_1" */
-    uint32_t     block;        /* elements of a block: 1 or 32 */
+    uint32_t     block;        /* elements of a block: 1, 32, 256 */
     uint32_t     size;         /* bytes of a block */
 } mst_type_info_t;
 

@@ -72,6 +72,68 @@ row_test(void **state)
 }
 
 
+/* super-blocks come out as f16 */
+
+static void
+super_test(void **state)
+{
+    float               y[512], want[512];
+    size_t              i, t, size;
+    uint8_t            *data;
+    uint32_t            k, row;
+    mst_err_t           err = { "" };
+    mst_matrix_t       *m;
+    mst_backend_t      *b;
+    mst_matrix_part_t   part;
+    mst_backend_conf_t  conf;
+
+    static const mst_type_t  supers[] = { MST_TYPE_Q4_K, MST_TYPE_Q6_K };
+
+    (void) state;
+
+    conf = rig_conf(2);
+    b = rig_create(&conf);
+
+    for (t = 0; t < 2; t++) {
+        size = mst_type_info(supers[t])->size;
+        data = malloc(19 * 2 * size);
+
+        for (i = 0; i < 19 * 2 * size; i++) {
+            data[i] = (uint8_t) rig_random();
+        }
+
+        for (i = 0; i < 19 * 2; i++) {
+
+            /* exponents that no product leaves the numbers of f16 with */
+
+            data[i * size + 1] &= 0xa7;
+            data[i * size + 3] &= 0xa7;
+            data[(i + 1) * size - 1] &= 0xa7;
+        }
+
+        part = (mst_matrix_part_t) { supers[t], 19, data };
+        m = mst_cpu_matrix(b, MST_MATRIX_STACK, &part, 1, 512, &err);
+        assert_non_null(m);
+
+        for (row = 0; row < 19; row++) {
+            mst_cpu_matrix_row(m, row, y);
+            assert_int_equal(mst_quant_decode(supers[t],
+                                              data + row * 2 * size, want,
+                                              512), MST_OK);
+
+            for (k = 0; k < 512; k++) {
+                assert_true(y[k]
+                            == mst_f16_to_f32(mst_f32_to_f16(want[k])));
+            }
+        }
+
+        free(data);
+    }
+
+    mst_cpu_ops.destroy(b);
+}
+
+
 /* parts do not overlap, whatever their types */
 
 static void
@@ -143,9 +205,9 @@ error_test(void **state)
                         "Q4_1 block");
 
     err.text[0] = '\0';
-    part.type = 12;
+    part.type = 13;
     assert_null(mst_cpu_matrix(b, MST_MATRIX_STACK, &part, 1, 256, &err));
-    assert_string_equal(err.text, "weights of type Q4_K are not computed on "
+    assert_string_equal(err.text, "weights of type Q5_K are not computed on "
                         "the CPU");
 
     err.text[0] = '\0';
@@ -171,6 +233,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(row_test),
+        cmocka_unit_test(super_test),
         cmocka_unit_test(parts_test),
         cmocka_unit_test(error_test)
     };

@@ -246,6 +246,81 @@ test_q8(void **state)
 }
 
 
+/* written into their places one by one, as ggml-common.h describes them */
+
+static void
+test_q4_k(void **state)
+{
+    int            i, j;
+    float          y[256];
+    unsigned char  q[144];
+
+    static const int  scales[] = { 1, 63, 0, 17, 33, 62, 15, 48 };
+    static const int  mins[] = { 63, 2, 31, 0, 16, 47, 32, 5 };
+
+    (void) state;
+
+    memset(q, 0, sizeof(q));
+    q[1] = 0x34;                                               /* 0.25 */
+    q[3] = 0xb8;                                               /* -0.5 */
+
+    for (j = 0; j < 4; j++) {
+        q[4 + j] = (unsigned char) (scales[j] | (scales[4 + j] >> 4) << 6);
+        q[8 + j] = (unsigned char) (mins[j] | (mins[4 + j] >> 4) << 6);
+        q[12 + j] = (unsigned char) ((scales[4 + j] & 15)
+                                     | (mins[4 + j] & 15) << 4);
+    }
+
+    for (i = 0; i < 128; i++) {
+        q[16 + i] = (unsigned char) (((i * 7) & 15) | ((i * 5 + 3) & 15) << 4);
+    }
+
+    assert_int_equal(mst_quant_decode(MST_TYPE_Q4_K, q, y, 256), MST_OK);
+
+    for (i = 0; i < 256; i++) {
+        j = i / 64 * 32 + i % 32;
+        j = i / 32 % 2 ? (j * 5 + 3) & 15 : (j * 7) & 15;
+
+        assert_true((double) y[i] == 0.25 * scales[i / 32] * j
+                                     + 0.5 * mins[i / 32]);
+    }
+}
+
+
+static void
+test_q6_k(void **state)
+{
+    int            i, v;
+    float          y[256];
+    unsigned char  q[210];
+
+    (void) state;
+
+    memset(q, 0, sizeof(q));
+    q[208] = 0x01;
+    q[209] = 0x3c;                                     /* 1.0009765625 */
+
+    for (i = 0; i < 16; i++) {
+        q[192 + i] = (unsigned char) (i * 16 - 128);
+    }
+
+    for (i = 0; i < 256; i++) {
+        v = (i * 11) & 63;
+        q[i / 128 * 64 + i % 64] |= (unsigned char) ((v & 15)
+                                                     << (i / 64 % 2 * 4));
+        q[128 + i / 128 * 32 + i % 32] |=
+            (unsigned char) (v >> 4 << (i / 32 % 4 * 2));
+    }
+
+    assert_int_equal(mst_quant_decode(MST_TYPE_Q6_K, q, y, 256), MST_OK);
+
+    for (i = 0; i < 256; i++) {
+        v = ((i * 11) & 63) - 32;
+        assert_true((double) y[i] == 1.0009765625 * (i / 16 * 16 - 128) * v);
+    }
+}
+
+
 static void
 test_types(void **state)
 {
@@ -259,7 +334,9 @@ test_types(void **state)
     } known[] = {
         { MST_TYPE_F32, 1, 4, "F32" }, { MST_TYPE_F16, 1, 2, "F16" },
         { MST_TYPE_BF16, 1, 2, "BF16" }, { MST_TYPE_Q4_0, 32, 18, "Q4_0" },
-        { MST_TYPE_Q4_1, 32, 20, "Q4_1" }, { MST_TYPE_Q8_0, 32, 34, "Q8_0" }
+        { MST_TYPE_Q4_1, 32, 20, "Q4_1" }, { MST_TYPE_Q8_0, 32, 34, "Q8_0" },
+        { MST_TYPE_Q4_K, 256, 144, "Q4_K" },
+        { MST_TYPE_Q6_K, 256, 210, "Q6_K" }
     };
 
     (void) state;
@@ -288,7 +365,7 @@ test_types(void **state)
     assert_string_equal(mst_type_name(4), "unknown");
     assert_string_equal(mst_type_name(UINT32_MAX), "unknown");
 
-    assert_int_equal(mst_quant_decode((mst_type_t) 12, y, y, 0),
+    assert_int_equal(mst_quant_decode((mst_type_t) 13, y, y, 0),
                      MST_DECLINED);
     assert_int_equal(mst_quant_decode(MST_TYPE_Q4_0, y, y, 31), MST_ERROR);
 }
@@ -305,6 +382,8 @@ main(void)
         cmocka_unit_test(test_plain),
         cmocka_unit_test(test_q4),
         cmocka_unit_test(test_q8),
+        cmocka_unit_test(test_q4_k),
+        cmocka_unit_test(test_q6_k),
         cmocka_unit_test(test_types)
     };
 
