@@ -187,7 +187,7 @@ mst_k_sample_exp2(double z)
 }
 
 
-/* factor is log2(e) / temperature */
+/* factor is log2(e) / temperature; at least 2^-64, for -inf, too */
 
 static inline MST_HD double
 mst_k_sample_weight(float x, float max, double factor)
@@ -196,7 +196,9 @@ mst_k_sample_weight(float x, float max, double factor)
 
     z = ((double) x - (double) max) * factor;
 
-    return z > -64 ? mst_k_sample_exp2(z) : 0;
+    /* what is less comes to no bit of a fixed one; without a branch */
+
+    return mst_k_sample_exp2(z > -64 ? z : -64);
 }
 
 

@@ -286,7 +286,7 @@ batch_run(batch_t *b)
 static int
 near(float a, float b)
 {
-    return fabsf(a - b) <= 2e-6f * (1 + fabsf(b));
+    return a == b || fabsf(a - b) <= 2e-6f * (1 + fabsf(b));
 }
 
 

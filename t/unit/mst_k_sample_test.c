@@ -99,8 +99,14 @@ mst_k_sample_weights(void **state)
 
     /* far below, and further than a float's difference goes */
 
-    assert_true(mst_k_sample_weight(-1000, 0, MST_K_SAMPLE_LOG2E) == 0);
-    assert_true(mst_k_sample_weight(-FLT_MAX, FLT_MAX, 1e40) == 0);
+    for (i = 0; i < 3; i++) {
+        x = i == 0 ? -1000 : i == 1 ? -FLT_MAX : -INFINITY;
+        w = mst_k_sample_weight(x, i == 1 ? FLT_MAX : 0, 1e40);
+
+        assert_true(w == ldexp(1, -64));
+        assert_true(mst_k_sample_fixed(w, 46) == 0);
+    }
+
     assert_true(mst_k_sample_weight(3, 3, 1e40) == 1);
 
     /* a whole vocabulary of the best does not overflow a signed number */
