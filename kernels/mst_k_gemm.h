@@ -29,12 +29,15 @@
 
 #include <cuda_runtime_api.h>
 
-#include "mst_k_gemm_map.h"
+#include "kernels/mst_k_gemm_map.h"
 
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+
+#define MST_K_GEMM_MUL  0.25f    /* of h's 1/rms: see e4m3 above */
 
 
 typedef enum {
@@ -79,7 +82,8 @@ typedef struct {
     void             *y;
     float            *h;         /* RESIDUAL: [n][rows], updated in place */
     const float      *gain;      /* RESIDUAL: [rows] of the next norm */
-    float            *y_sums;    /* RESIDUAL: of h; not x_sums */
+    float            *y_sums;    /* RESIDUAL: of h; not x_sums;
+                                    [mst_k_gemm_sums_size()] */
     float            *y_muls;    /* RESIDUAL: [n] written if y_e4m3 */
     float             y_mul;     /* GATE_UP: e4m3 */
     int               y_e4m3;    /* RESIDUAL, GATE_UP: type of y */
@@ -100,6 +104,7 @@ int mst_k_gemm(const mst_k_gemm_t *a, cudaStream_t stream);
  * wanted rows: token i of x is row pick[i] of h).
  */
 typedef struct {
+    mst_k_gemm_way_t  way;       /* of the operation that reads y */
     int               pdl;
     uint32_t          n;         /* tokens of x */
     uint32_t          dim;
@@ -123,6 +128,7 @@ typedef struct {
     const void       *src;       /* bf16 [rows][width] */
     uint32_t          rows;
     uint32_t          width;
+    uint32_t          of;        /* rows of the whole matrix */
     uint32_t          first;     /* stack: row of the matrix of src's row 0 */
     int               gate;      /* 0: stack; 1: gates, 2: ups */
     void             *w;         /* tiles of the whole matrix, bf16 or e4m3;

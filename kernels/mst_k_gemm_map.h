@@ -4,15 +4,19 @@
  * arithmetic, the same for nvcc and gcc (t/unit/mst_k_gemm_map_test.c).
  *
  * Weights, ONE layout for all decode sizes, bf16 and e4m3.  16 rows are a
- * unit, 256 bytes of their width a slot; unit x slot is a piece of 4 KB,
- * fetched by one bulk copy:
+ * unit, 256 bytes of their width a slot; unit x slot is a piece of 4 KB.
+ * The units are shared out to 33 slabs:
  *
- *     [unit][slot][half of 8 rows][128 bytes of width][row][16 bytes ^ row]
+ *     [slab][slot][unit of the slab][half of 8 rows][128 bytes of width]
+ *         [row][16 bytes ^ row]
  *
- * Pieces one behind the other in shared memory, of 1 to 4 units, are a tile
- * of wgmma's 128-byte swizzle whose groups of 8 rows are 2,048 bytes apart;
- * so any run of units is a tile, and rows are shared out in steps of 16.
- * The width is padded with zeros to whole slots, the rows to whole units.
+ * So any units of a slab that follow one another are one run of bytes per
+ * slot (one bulk copy), and 1 to 4 of them are a tile of wgmma's 128-byte
+ * swizzle whose groups of 8 rows are 2,048 bytes apart: a slab can be cut
+ * into rows, in steps of 16, and into parts of the width, as the number of
+ * tokens wants it.  The width is padded with zeros to whole slots, the rows
+ * to whole units.  (With units apart, 4 KB a copy, 12 % of the bandwidth was
+ * lost.)
  *
  * A unit's rows are so ordered that a thread of the tensor cores, which has
  * rows r and r + 8, has what belongs together: two neighbouring outputs
@@ -26,8 +30,8 @@
  *
  * Sums of squares of the residual, for the norm of whoever reads it, are
  * partial sums in an order that the number of tokens does not change: of
- * units, added up per slab in rising order, then over slabs.  Up to 16
- * tokens the units' sums are stored, above that the slabs'.
+ * units, added up per slab in rising order, then over slabs.  Over 16 tokens
+ * the wgmma kernels store the slabs' sums, [slab][token], else the units'.
  */
 
 #ifndef MST_K_GEMM_MAP_H
@@ -121,16 +125,43 @@ mst_k_gemm_gate_row(uint32_t part, uint32_t row)
 }
 
 
+/* the slab of a unit of so many */
+MST_K_FN uint32_t
+mst_k_gemm_slab(uint32_t unit, uint32_t units)
+{
+    uint32_t  n, rest;
+
+    n = units / MST_K_GEMM_SLABS;
+    rest = units % MST_K_GEMM_SLABS;
+
+    return unit < rest * (n + 1) ? unit / (n + 1) : (unit - rest) / n;
+}
+
+
+/* the piece of a unit of slab s, in pieces */
+MST_K_FN size_t
+mst_k_gemm_piece(mst_k_share_t s, uint32_t unit, uint32_t slot,
+    uint32_t slots)
+{
+    return (size_t) s.first * slots + (size_t) slot * s.n + (unit - s.first);
+}
+
+
 /* byte of the tiles; t is a row in their order */
 MST_K_FN size_t
-mst_k_gemm_w_at(uint32_t t, uint32_t k, uint32_t slots, uint32_t size)
+mst_k_gemm_w_at(uint32_t t, uint32_t k, uint32_t rows, uint32_t width,
+    uint32_t size)
 {
-    uint32_t  b, r;
+    uint32_t       b, r, units;
+    mst_k_share_t  s;
 
     b = k * size;
     r = t & 7;
+    units = mst_k_gemm_units(rows);
+    s = mst_k_share(units, MST_K_GEMM_SLABS, mst_k_gemm_slab(t >> 4, units));
 
-    return ((size_t) (t >> 4) * slots + (b >> 8)) * MST_K_GEMM_PIECE
+    return mst_k_gemm_piece(s, t >> 4, b >> 8, mst_k_gemm_slots(width, size))
+           * MST_K_GEMM_PIECE
            + ((t >> 3 & 1) << 11 | (b >> 7 & 1) << 10 | r << 7
               | (((b >> 4) ^ r) & 7) << 4 | (b & 15));
 }
@@ -156,25 +187,15 @@ mst_k_gemm_x_at(uint32_t token, uint32_t k, uint32_t n_pad, uint32_t size)
 }
 
 
-/* partial sums of squares of a token: of units, or of slabs */
-MST_K_FN uint32_t
-mst_k_gemm_sums(uint32_t n_pad, uint32_t width)
-{
-    return n_pad <= MST_K_GEMM_THIN ? mst_k_gemm_units(width)
-                                    : MST_K_GEMM_SLABS;
-}
-
-
 /* floats that partial sums of any number of tokens need */
 MST_K_FN size_t
 mst_k_gemm_sums_size(uint32_t width)
 {
-    size_t  units;
+    size_t  n;
 
-    units = (size_t) mst_k_gemm_units(width) * MST_K_GEMM_THIN;
+    n = mst_k_gemm_units(width);
 
-    return units > MST_K_GEMM_SLABS * MST_K_GEMM_MAX
-           ? units : MST_K_GEMM_SLABS * MST_K_GEMM_MAX;
+    return (n > MST_K_GEMM_SLABS ? n : MST_K_GEMM_SLABS) * MST_K_GEMM_MAX;
 }
 
 

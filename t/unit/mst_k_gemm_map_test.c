@@ -42,20 +42,21 @@ test_weights(void **state)
 {
     size_t    i, at, n, taken;
     uint8_t  *seen;
-    uint32_t  size, r, k, slots;
+    uint32_t  size, r, k;
 
     (void) state;
 
     for (i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         for (size = 1; size <= 2; size++) {
             n = mst_k_gemm_w_size(shapes[i].rows, shapes[i].width, size);
-            slots = mst_k_gemm_slots(shapes[i].width, size);
             seen = bytes(n);
             taken = 0;
 
             for (r = 0; r < shapes[i].rows; r++) {
                 for (k = 0; k < shapes[i].width; k++) {
-                    at = mst_k_gemm_w_at(mst_k_gemm_row(r), k, slots, size);
+                    at = mst_k_gemm_w_at(mst_k_gemm_row(r), k,
+                                         shapes[i].rows, shapes[i].width,
+                                         size);
                     assert_true(at % size == 0 && at + size <= n);
                     assert_int_equal(seen[at], 0);
                     seen[at] = 1;
@@ -71,27 +72,37 @@ test_weights(void **state)
 
 
 /* what the tensor cores are told: groups of 8 rows are 2,048 bytes apart
-   over units one behind the other, 128 bytes of width 1,024 */
+   over units of a slab, 128 bytes of width 1,024; and a slot of them is one
+   run of bytes */
 
 static void
 test_tile(void **state)
 {
-    size_t    at;
-    uint32_t  t, b, slots;
+    size_t         at, from;
+    uint32_t       i, t, b, units;
+    mst_k_share_t  s;
 
     (void) state;
 
-    slots = 5;
+    units = 33 * 5 + 2;
 
-    for (t = 0; t < 64; t++) {
-        for (b = 0; b < 256; b++) {
-            at = mst_k_gemm_w_at(t, 3 * 256 + b, slots, 1);
-            assert_true(at / 4096 % slots == 3);
+    for (i = 0; i < 33; i++) {
+        s = mst_k_share(units, 33, i);
 
-            /* a bulk copy brings unit t / 16 to 4,096 * (t / 16) */
-            at = at / 4096 / slots * 4096 + at % 4096;
-            assert_true(at == t / 8 * 2048 + b / 128 * 1024 + t % 8 * 128
-                              + ((b % 128 / 16) ^ (t % 8)) * 16 + b % 16);
+        for (t = 0; t < s.n; t++) {
+            assert_int_equal(mst_k_gemm_slab(s.first + t, units), i);
+        }
+
+        from = mst_k_gemm_piece(s, s.first, 3, 5) * MST_K_GEMM_PIECE;
+
+        for (t = 0; t < s.n * 16; t++) {
+            for (b = 0; b < 256; b++) {
+                at = mst_k_gemm_w_at(s.first * 16 + t, 3 * 256 + b,
+                                     units * 16, 5 * 256, 1);
+                assert_true(at == from + t / 8 * 2048 + b / 128 * 1024
+                                  + t % 8 * 128
+                                  + ((b % 128 / 16) ^ (t % 8)) * 16 + b % 16);
+            }
         }
     }
 }
@@ -195,8 +206,6 @@ test_sizes(void **state)
 
     for (n = 1; n <= 128; n++) {
         assert_true(mst_k_gemm_pad(n) >= n && mst_k_gemm_pad(n) < 2 * n + 7);
-        assert_true(mst_k_gemm_sums(mst_k_gemm_pad(n), 4096)
-                    * mst_k_gemm_pad(n) <= mst_k_gemm_sums_size(4096));
     }
 
     assert_int_equal(mst_k_gemm_pad(129), 0);

@@ -1,0 +1,15 @@
+
+/*
+ * Decode GEMMs with weights in e4m3, qkv, out, down (THIN and SPLIT):
+ * mst_k_gemm_sm90.h.
+ */
+
+#include "kernels/mst_k_gemm_launch.h"
+
+
+extern "C" int
+mst_k_gemm_e4m3_slim(const mst_k_gemm_run_t *r, mst_k_gemm_shape_t shape,
+    uint32_t grid, cudaStream_t stream)
+{
+    return mst_k_gemm_launch<1, 0>(r, shape, grid, stream);
+}

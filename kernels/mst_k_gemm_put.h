@@ -1,0 +1,497 @@
+
+/*
+ * What the decode GEMMs do with their sums, for both kinds of tensor core
+ * instructions.  A thread brings v[4] of one unit of rows and 8 tokens: rows
+ * g and g + 8 of the unit in tile order (g = lane / 4), tokens n and n + 1
+ * (n = 8 i + 2 (lane % 4)), as (g, n), (g, n + 1), (g + 8, n),
+ * (g + 8, n + 1).  All lanes of a warp bring the same unit.
+ */
+
+#ifndef MST_K_GEMM_PUT_H
+#define MST_K_GEMM_PUT_H
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+
+#include "kernels/mst_k_gemm.h"
+#include "kernels/mst_k_gemm_ptx.h"
+
+
+/* of a unit: scales of rows g and g + 8, gains of the outputs 2g, 2g + 1;
+   weights, so loaded before the predecessor ends */
+typedef struct {
+    float  scale[2];
+    float  gain[2];
+} mst_k_unit_t;
+
+
+MST_K_DEV uint32_t
+mst_k_bf16x2(float a, float b)
+{
+    __nv_bfloat162  v;
+
+    v = __floats2bfloat162_rn(a, b);
+
+    return *(uint32_t *) &v;
+}
+
+
+MST_K_DEV uint32_t
+mst_k_e4m3x2(float a, float b)
+{
+    return __nv_cvt_float2_to_fp8x2(make_float2(a, b), __NV_SATFINITE,
+                                    __NV_E4M3);
+}
+
+
+/* not contracted with what follows: all kernels give the same bits */
+MST_K_DEV float
+mst_k_mul3(float a, float b, float c)
+{
+    return __fmul_rn(__fmul_rn(a, b), c);
+}
+
+
+/* written by a predecessor: past the L1 */
+MST_K_DEV float
+mst_k_load(const float *p)
+{
+    return __ldcg(p);
+}
+
+
+MST_K_DEV mst_k_unit_t
+mst_k_unit_load(const mst_k_gemm_t &a, uint32_t unit)
+{
+    uint32_t      g;
+    mst_k_unit_t  u;
+
+    g = (threadIdx.x & 31) >> 2;
+    u.scale[0] = u.scale[1] = 1;
+    u.gain[0] = u.gain[1] = 1;
+
+    if (a.w_scale != NULL) {
+        u.scale[0] = __ldg(a.w_scale + unit * 16 + g);
+        u.scale[1] = __ldg(a.w_scale + unit * 16 + 8 + g);
+    }
+
+    if (a.op == MST_K_GEMM_RESIDUAL) {
+        u.gain[0] = __ldg(a.gain + unit * 16 + 2 * g);
+        u.gain[1] = __ldg(a.gain + unit * 16 + 2 * g + 1);
+    }
+
+    return u;
+}
+
+
+/* bf16 [n][rows] */
+MST_K_DEV void
+mst_k_put_qkv(const mst_k_gemm_t &a, uint32_t unit, uint32_t n,
+    const float *v, const mst_k_unit_t &u, const float *rs)
+{
+    float     b0, b1;
+    uint32_t  row, c;
+    uint16_t *y;
+
+    row = unit * 16 + ((threadIdx.x & 31) >> 2) * 2;
+
+    if (row >= a.rows) {
+        return;
+    }
+
+    b0 = a.bias != NULL ? __ldg(a.bias + row) : 0;
+    b1 = a.bias != NULL ? __ldg(a.bias + row + 1) : 0;
+
+    for (c = 0; c < 2; c++) {
+        if (n + c < a.n) {
+            y = (uint16_t *) a.y + (size_t) (n + c) * a.rows + row;
+            *(uint32_t *) y = mst_k_bf16x2(
+                __fadd_rn(mst_k_mul3(v[c], rs[c], u.scale[0]), b0),
+                __fadd_rn(mst_k_mul3(v[2 + c], rs[c], u.scale[1]), b1));
+        }
+    }
+}
+
+
+/* float [n][pitch]; the last row may be odd */
+MST_K_DEV void
+mst_k_put_head(const mst_k_gemm_t &a, uint32_t unit, uint32_t n,
+    const float *v, const mst_k_unit_t &u, const float *rs)
+{
+    float     f0, f1, *y;
+    uint32_t  row, c;
+
+    row = unit * 16 + ((threadIdx.x & 31) >> 2) * 2;
+
+    for (c = 0; c < 2; c++) {
+        if (n + c >= a.n || row >= a.rows) {
+            continue;
+        }
+
+        y = (float *) a.y + (size_t) (n + c) * a.pitch + row;
+        f0 = mst_k_mul3(v[c], rs[c], u.scale[0]);
+        f1 = mst_k_mul3(v[2 + c], rs[c], u.scale[1]);
+
+        if (row + 1 < a.rows && !(a.pitch & 1)) {
+            *(float2 *) y = make_float2(f0, f1);
+
+        } else {
+            y[0] = f0;
+            if (row + 1 < a.rows) {
+                y[1] = f1;
+            }
+        }
+    }
+}
+
+
+MST_K_DEV float
+mst_k_silu(float x)
+{
+    return __fdividef(x, 1 + __expf(-x));
+}
+
+
+/* rows g: gates, rows g + 8: their ups; a unit gives 8 columns of y, which
+   the transposition brings together: 4 lanes have a token's 8 */
+MST_K_DEV void
+mst_k_put_gate(const mst_k_gemm_t &a, uint32_t unit, uint32_t n,
+    const float *v, const mst_k_unit_t &u, const float *rs)
+{
+    float     f[2], b0, b1;
+    uint32_t  l, row, c, t, token, pad;
+    __half2   h;
+
+    l = threadIdx.x & 31;
+    row = unit * 8 + (l >> 2);
+    b0 = a.bias != NULL ? __ldg(a.bias + row) : 0;
+    b1 = a.bias_up != NULL ? __ldg(a.bias_up + row) : 0;
+
+    for (c = 0; c < 2; c++) {
+        f[c] = __fmul_rn(
+            mst_k_silu(__fadd_rn(mst_k_mul3(v[c], rs[c], u.scale[0]), b0)),
+            __fadd_rn(mst_k_mul3(v[2 + c], rs[c], u.scale[1]), b1));
+    }
+
+    if (a.y_e4m3) {
+        h = __floats2half2_rn(f[0] * a.y_mul, f[1] * a.y_mul);
+        t = *(uint32_t *) &h;
+
+    } else {
+        t = mst_k_bf16x2(f[0], f[1]);
+    }
+
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %0;" : "+r"(t));
+
+    token = (n & ~7u) + (l >> 2);
+    row = unit * 8 + (l & 3) * 2;
+    pad = mst_k_gemm_pad(a.n);
+
+    if (token >= a.n) {
+        return;
+    }
+
+    if (a.y_e4m3) {
+        *(uint16_t *) ((char *) a.y + mst_k_gemm_x_at(token, row, pad, 1))
+            = (uint16_t) __nv_cvt_halfraw2_to_fp8x2(*(__half2_raw *) &t,
+                                                    __NV_SATFINITE, __NV_E4M3);
+
+    } else {
+        *(uint32_t *) ((char *) a.y + mst_k_gemm_x_at(token, row, pad, 2)) = t;
+    }
+}
+
+
+/* h before the addition, of tokens n and n + 1 */
+MST_K_DEV void
+mst_k_load_h(const mst_k_gemm_t &a, uint32_t unit, uint32_t n, float2 *h)
+{
+    uint32_t  row, c;
+
+    row = unit * 16 + ((threadIdx.x & 31) >> 2) * 2;
+
+    for (c = 0; c < 2; c++) {
+        h[c] = n + c < a.n ? __ldcg((const float2 *) (a.h + (size_t) (n + c)
+                                                      * a.rows + row))
+                           : make_float2(0, 0);
+    }
+}
+
+
+/* rows a and b of the next operation's x */
+MST_K_DEV void
+mst_k_put_x(void *y, int e4m3, size_t at, float a, float b)
+{
+    if (e4m3) {
+        *(uint16_t *) ((char *) y + at) = (uint16_t) mst_k_e4m3x2(a, b);
+
+    } else {
+        *(uint32_t *) ((char *) y + at) = mst_k_bf16x2(a, b);
+    }
+}
+
+
+/* h += v; x of the next norm; the unit's sums of squares of the two tokens,
+   the same in all lanes that share them */
+template<typename F>
+MST_K_DEV float2
+mst_k_put_residual(const mst_k_gemm_t &a, uint32_t unit, uint32_t n,
+    const float *v, const mst_k_unit_t &u, const F &f, const float2 *h)
+{
+    float     f0, f1, q, s[2];
+    uint32_t  row, c, pad;
+
+    row = unit * 16 + ((threadIdx.x & 31) >> 2) * 2;
+    pad = mst_k_gemm_pad(a.n);
+
+    for (c = 0; c < 2; c++) {
+        s[c] = 0;
+
+        if (n + c < a.n) {
+            f0 = mst_k_mul3(v[c], f.rs[n + c], u.scale[0]);
+            f1 = mst_k_mul3(v[2 + c], f.rs[n + c], u.scale[1]);
+
+            if (a.bias != NULL) {
+                f0 = __fadd_rn(f0, __ldg(a.bias + row));
+                f1 = __fadd_rn(f1, __ldg(a.bias + row + 1));
+            }
+
+            f0 = __fadd_rn(f0, h[c].x);
+            f1 = __fadd_rn(f1, h[c].y);
+            *(float2 *) (a.h + (size_t) (n + c) * a.rows + row)
+                = make_float2(f0, f1);
+            s[c] = fmaf(f0, f0, __fmul_rn(f1, f1));
+
+            q = a.y_e4m3 ? f.qs[n + c] : 1;
+            mst_k_put_x(a.y, a.y_e4m3,
+                        mst_k_gemm_x_at(n + c, row, pad, a.y_e4m3 ? 1 : 2),
+                        mst_k_mul3(f0, u.gain[0], q),
+                        mst_k_mul3(f1, u.gain[1], q));
+        }
+
+        s[c] += __shfl_xor_sync(~0u, s[c], 4);
+        s[c] += __shfl_xor_sync(~0u, s[c], 8);
+        s[c] += __shfl_xor_sync(~0u, s[c], 16);
+    }
+
+    return make_float2(s[0], s[1]);
+}
+
+
+/* what pads the width of x (y of this operation) to whole slots is zero; by
+   thread t of n of one CTA */
+MST_K_DEV void
+mst_k_put_pad(void *y, int e4m3, uint32_t width, uint32_t n_pad, uint32_t t,
+    uint32_t n)
+{
+    uint32_t  size, pad;
+
+    size = e4m3 ? 1 : 2;
+    pad = mst_k_gemm_slots(width, size) * MST_K_GEMM_SLOT / size - width;
+
+    for ( /* void */ ; t < pad * n_pad / 2; t += n) {
+        mst_k_put_x(y, e4m3,
+                    mst_k_gemm_x_at(t % n_pad, width + t / n_pad * 2, n_pad,
+                                    size), 0, 0);
+    }
+}
+
+
+MST_K_DEV void
+mst_k_put_zeros(const mst_k_gemm_t &a, uint32_t t, uint32_t n)
+{
+    if (a.op == MST_K_GEMM_RESIDUAL) {
+        mst_k_put_pad(a.y, a.y_e4m3, a.rows, mst_k_gemm_pad(a.n), t, n);
+
+    } else if (a.op == MST_K_GEMM_GATE_UP) {
+        mst_k_put_pad(a.y, a.y_e4m3, a.rows / 2, mst_k_gemm_pad(a.n), t, n);
+    }
+}
+
+
+MST_K_DEV void
+mst_k_add4(float4 *s, float4 v)
+{
+    s->x += v.x;
+    s->y += v.y;
+    s->z += v.z;
+    s->w += v.w;
+}
+
+
+/* Partial sums of units of 4 tokens from n on, added up: 16 groups of slabs,
+   one a lane, then the groups.  Lanes l and l + 16 have different tokens. */
+MST_K_DEV float4
+mst_k_sum_units(const float *sums, uint32_t width, uint32_t n_pad, uint32_t n)
+{
+    float4         s, t, v[8];
+    uint32_t       units, slab, i, k, d;
+    mst_k_share_t  share;
+
+    units = mst_k_gemm_units(width);
+    s = make_float4(0, 0, 0, 0);
+
+    for (slab = threadIdx.x & 15; slab < MST_K_GEMM_SLABS; slab += 16) {
+        share = mst_k_share(units, MST_K_GEMM_SLABS, slab);
+        t = make_float4(0, 0, 0, 0);
+
+        for (i = 0; i < share.n; i += 8) {
+#pragma unroll
+            for (k = 0; k < 8; k++) {
+                v[k] = make_float4(0, 0, 0, 0);
+
+                if (i + k < share.n) {
+                    v[k] = __ldcg((const float4 *) (sums
+                                  + (size_t) (share.first + i + k) * n_pad
+                                  + n));
+                }
+            }
+
+#pragma unroll
+            for (k = 0; k < 8; k++) {
+                mst_k_add4(&t, v[k]);
+            }
+        }
+
+        mst_k_add4(&s, t);
+    }
+
+#pragma unroll
+    for (d = 1; d < 16; d *= 2) {
+        s.x += __shfl_xor_sync(~0u, s.x, d);
+        s.y += __shfl_xor_sync(~0u, s.y, d);
+        s.z += __shfl_xor_sync(~0u, s.z, d);
+        s.w += __shfl_xor_sync(~0u, s.w, d);
+    }
+
+    return s;
+}
+
+
+/* the same sum from those of slabs, in the same order; lane l < 16 has groups
+   0 to 7, lane l + 16 the others, 4 at a time */
+MST_K_DEV float4
+mst_k_sum_slabs(const float *sums, uint32_t width, uint32_t n_pad, uint32_t n)
+{
+    float4    v[8], s;
+    uint32_t  i, k, slab, slabs;
+
+    slabs = n < n_pad ? mst_k_gemm_units(width) : 0;
+    s = make_float4(0, 0, 0, 0);
+
+    /* not unrolled: registers */
+#pragma unroll 1
+    for (i = 0; i < 2; i++) {
+#pragma unroll
+        for (k = 0; k < 8; k++) {
+            slab = (threadIdx.x & 16) / 2 + 4 * i + k % 4 + k / 4 * 16;
+            v[k] = make_float4(0, 0, 0, 0);
+
+            if (slab < slabs) {
+                v[k] = __ldcg((const float4 *) (sums + slab * n_pad + n));
+            }
+        }
+
+#pragma unroll
+        for (k = 0; k < 4; k++) {
+            mst_k_add4(&v[k], v[k + 4]);
+        }
+
+        if (i == 0 && (threadIdx.x & 16) == 0 && slabs > 32) {
+            mst_k_add4(&v[0], __ldcg((const float4 *) (sums + 32 * n_pad
+                                                       + n)));
+        }
+
+        mst_k_add4(&v[0], v[1]);
+        mst_k_add4(&v[2], v[3]);
+        mst_k_add4(&v[0], v[2]);
+
+        /* 0 + v is v */
+        mst_k_add4(&s, v[0]);
+    }
+
+    s.x += __shfl_xor_sync(~0u, s.x, 16);
+    s.y += __shfl_xor_sync(~0u, s.y, 16);
+    s.z += __shfl_xor_sync(~0u, s.z, 16);
+    s.w += __shfl_xor_sync(~0u, s.w, 16);
+
+    return s;
+}
+
+
+MST_K_DEV float
+mst_k_per_rms(float sum, uint32_t width, float eps)
+{
+    return rsqrtf(__fadd_rn(sum / width, eps));
+}
+
+
+/* of a token whose residual's squares have this sum */
+MST_K_DEV void
+mst_k_token_scale(const mst_k_gemm_t &a, uint32_t n, float sum, int normed,
+    float *rs, float *qs)
+{
+    float  r, mul;
+
+    mul = 1;
+
+    if (a.w_scale != NULL) {
+        mul = a.x_muls != NULL && n < a.n ? mst_k_load(a.x_muls + n)
+                                          : a.x_mul;
+    }
+
+    r = normed ? mst_k_per_rms(sum, a.op == MST_K_GEMM_RESIDUAL ? a.rows
+                                                                : a.width,
+                               a.eps) : 1;
+    rs[n] = a.op == MST_K_GEMM_RESIDUAL ? 1 / mul : r / mul;
+    qs[n] = MST_K_GEMM_MUL * r;
+
+    if (a.op == MST_K_GEMM_RESIDUAL && a.y_e4m3 && blockIdx.x == 0 && n < a.n)
+    {
+        a.y_muls[n] = qs[n];
+    }
+}
+
+
+/*
+ * By a warp, of n_warps: what results of each token are multiplied with
+ * (rs), and what x of the next operation is (qs).
+ */
+template<int UNITS>
+MST_K_DEV void
+mst_k_token_scales(const mst_k_gemm_t &a, uint32_t warp, uint32_t n_warps,
+    float *rs, float *qs)
+{
+    int       normed;
+    float4    s;
+    uint32_t  l, n, pad, dim;
+
+    l = threadIdx.x & 31;
+    pad = mst_k_gemm_pad(a.n);
+    dim = a.op == MST_K_GEMM_RESIDUAL ? a.rows : a.width;
+    normed = a.x_sums != NULL && (a.op != MST_K_GEMM_RESIDUAL || a.y_e4m3);
+    s = make_float4(1, 1, 1, 1);
+
+    for (n = warp * (UNITS ? 8 : 64); n < pad; n += n_warps * (UNITS ? 8 : 64))
+    {
+        if (normed && UNITS) {
+            s = mst_k_sum_units(a.x_sums, dim, pad, n + l / 16 * 4);
+
+        } else if (normed) {
+            s = mst_k_sum_slabs(a.x_sums, dim, pad, n + l % 16 * 4);
+        }
+
+        if (UNITS ? (l & 15) == 0 : l < 16 && n + l * 4 < pad) {
+            uint32_t  to = n + (UNITS ? l / 4 : l * 4);
+
+            mst_k_token_scale(a, to, s.x, normed, rs, qs);
+            mst_k_token_scale(a, to + 1, s.y, normed, rs, qs);
+            mst_k_token_scale(a, to + 2, s.z, normed, rs, qs);
+            mst_k_token_scale(a, to + 3, s.w, normed, rs, qs);
+        }
+    }
+}
+
+
+#endif /* MST_K_GEMM_PUT_H */
