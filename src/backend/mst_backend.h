@@ -20,6 +20,7 @@
 
 #include "base/mst_err.h"
 #include "base/mst_log.h"
+#include "base/mst_sample.h"
 #include "backend/mst_kv.h"
 
 
@@ -144,6 +145,18 @@ typedef struct {
 } mst_backend_step_t;
 
 
+/* what comes of a row of logits where the backend samples by itself */
+typedef struct {
+    uint32_t             row;      /* of the wanted ones */
+    const mst_sample_t  *sample;   /* NULL: the token "id" is scored */
+    uint32_t             id;
+    uint32_t             n_top;    /* of a score */
+    mst_sampled_t       *sampled;  /* the result, as mst_sampler_run() and
+                                      mst_sampler_score() give it; there at
+                                      the end of sync() */
+} mst_backend_draw_t;
+
+
 typedef struct {
     const char  *name;
 
@@ -183,6 +196,12 @@ typedef struct {
     /* norm and head of the wanted rows */
     void (*logits)(mst_backend_t *b, const mst_vector_t *norm,
         const mst_matrix_t *head);
+
+    /* sync() shall draw from the rows of logits instead of giving them
+       (*logits is NULL then); draws are ordered by row and stay valid until
+       then.  NULL: the caller samples. */
+    void (*sample)(mst_backend_t *b, const mst_backend_draw_t *draws,
+        uint32_t n);
 
     /* waits for all; *logits is [n_wanted][n_vocab] of the host until the
        next begin() */

@@ -505,6 +505,7 @@ mst_engine_step(mst_engine_t *e, uint64_t now_ns, uint64_t *wake_ns,
     start = e->conf.clock();
 
     e->step.logits = NULL;
+    e->step.keep_logits = e->conf.keep_logits;
     e->err.text[0] = '\0';
     rc = e->runner.step(e->runner.data, &e->step, &e->err);
 

@@ -68,6 +68,7 @@ typedef struct {
     uint32_t          max_batch;       /* sequences running at once */
     uint32_t          prefill_chunk;   /* token budget of a step */
     int               no_prefix_cache; /* tests */
+    int               keep_logits;     /* for mst_engine_logits() */
     uint64_t        (*clock)(void);    /* measures the steps; NULL =
                                           mst_time_ns(), tests give theirs */
     mst_event_pt      handler;
@@ -148,7 +149,8 @@ uint32_t mst_engine_forget(mst_engine_t *e);
 /* [MST_CLASSES] who waits in line, by rank (mst_claim_rank()) */
 const struct mst_order_class_s *mst_engine_classes(const mst_engine_t *e);
 
-/* rows of the last step's logits, NULL for the null model */
+/* rows of the last step's logits; NULL for the null model, and where a
+   device samples without keep_logits */
 const float *mst_engine_logits(const mst_engine_t *e);
 
 

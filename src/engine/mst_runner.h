@@ -29,8 +29,9 @@ typedef struct {
                                       behind it, where that is the prompt's;
                                       others are untouched */
     uint64_t       now_ns;
-    const float   *logits;         /* result: all rows, for "generate
-                                      --logits" only; NULL: there are none */
+    int            keep_logits;    /* wanted, for "generate --logits" */
+    const float   *logits;         /* result: all rows; NULL: there are none,
+                                      or a device kept them */
 } mst_step_t;
 
 

@@ -1,7 +1,9 @@
 
 /*
  * A model as a runner: one forward step, then one draw for each sequence
- * that is through with its tokens (mst_runner.h).
+ * that is through with its tokens (mst_runner.h).  A step is a list of draws
+ * and scores; a backend that samples gets it with the step, else the sampler
+ * of the CPU goes through it afterwards.
  */
 
 #include <string.h>
@@ -12,16 +14,20 @@
 
 
 typedef struct {
-    mst_model_t    *model;
-    mst_sampler_t   sampler;
+    mst_model_t         *model;
+    mst_sampler_t        sampler;
+    mst_backend_draw_t  *draws;
+    uint32_t             n_draws;
+    uint32_t             max_draws;
 } mst_runner_model_t;
 
 
 static int mst_runner_model_step(void *data, mst_step_t *step,
     mst_err_t *err);
-static void mst_runner_model_score(mst_runner_model_t *rm,
-    const mst_batch_seq_t *seq, const mst_sample_t *sample, const float *row,
-    mst_sampled_t *scored);
+static int mst_runner_model_list(mst_runner_model_t *rm,
+    const mst_step_t *step, mst_err_t *err);
+static void mst_runner_model_sample(mst_runner_model_t *rm,
+    const float *logits);
 static void mst_runner_model_destroy(void *data);
 
 
@@ -59,20 +65,94 @@ mst_runner_model(mst_runner_t *r, mst_model_t *m, mst_err_t *err)
 static int
 mst_runner_model_step(void *data, mst_step_t *step, mst_err_t *err)
 {
-    uint32_t             i, at;
-    const float         *row;
-    mst_sample_t        *sample;
-    mst_batch_seq_t     *seq;
     mst_runner_model_t  *rm;
 
     rm = data;
-    at = 0;
 
-    if (mst_forward(rm->model, &step->batch, &row, err) != MST_OK) {
+    if (mst_runner_model_list(rm, step, err) != MST_OK) {
         return MST_ERROR;
     }
 
-    step->logits = row;
+    if (mst_forward_samples(rm->model) && !step->keep_logits) {
+        return mst_forward_draw(rm->model, &step->batch, rm->draws,
+                                rm->n_draws, err);
+    }
+
+    if (mst_forward(rm->model, &step->batch, &step->logits, err) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    mst_runner_model_sample(rm, step->logits);
+
+    return MST_OK;
+}
+
+
+static mst_backend_draw_t *
+mst_runner_model_draw(mst_runner_model_t *rm, uint32_t row,
+    mst_sampled_t *sampled)
+{
+    mst_backend_draw_t  *d;
+
+    d = &rm->draws[rm->n_draws++];
+
+    memset(d, 0, sizeof(mst_backend_draw_t));
+
+    d->row = row;
+    d->sampled = sampled;
+
+    return d;
+}
+
+
+/* what each row says of the token behind it, where that is the prompt's */
+
+static void
+mst_runner_model_score(mst_runner_model_t *rm, const mst_batch_seq_t *seq,
+    const mst_sample_t *sample, uint32_t row, mst_sampled_t *scored)
+{
+    uint32_t             k, at;
+    mst_backend_draw_t  *d;
+
+    for (k = 0; k < seq->n; k++) {
+        at = seq->position + k + 1;
+
+        if (at < sample->n_prompt) {
+            d = mst_runner_model_draw(rm, row + k, &scored[k]);
+            d->id = sample->tokens[at];
+            d->n_top = sample->params->n_top;
+        }
+    }
+}
+
+
+static int
+mst_runner_model_list(mst_runner_model_t *rm, const mst_step_t *step,
+    mst_err_t *err)
+{
+    uint32_t                i, at, row, need;
+    const mst_sample_t     *sample;
+    const mst_batch_seq_t  *seq;
+
+    at = 0;
+    row = 0;
+    rm->n_draws = 0;
+    need = step->batch.n_seqs;
+
+    for (i = 0; i < step->batch.n_seqs; i++) {
+        need += step->batch.seqs[i].n;
+    }
+
+    if (need > rm->max_draws) {
+        mst_free(rm->draws);
+
+        rm->draws = mst_calloc(need, sizeof(mst_backend_draw_t));
+        rm->max_draws = rm->draws ? need : 0;
+
+        if (rm->draws == NULL) {
+            return mst_err_set(err, "no memory for %u draws", need);
+        }
+    }
 
     for (i = 0; i < step->batch.n_seqs; i++) {
         seq = &step->batch.seqs[i];
@@ -80,7 +160,7 @@ mst_runner_model_step(void *data, mst_step_t *step, mst_err_t *err)
 
         if (seq->logits == MST_LOGITS_ALL) {
             mst_runner_model_score(rm, seq, sample, row, step->scored + at);
-            row += (size_t) (seq->n - 1) * rm->sampler.n_vocab;
+            row += seq->n - 1;
         }
 
         at += seq->n;
@@ -90,10 +170,11 @@ mst_runner_model_step(void *data, mst_step_t *step, mst_err_t *err)
         }
 
         if (seq->logits == MST_LOGITS_LAST || !sample->silent) {
-            mst_sampler_run(&rm->sampler, row, sample, &step->sampled[i]);
+            mst_runner_model_draw(rm, row, &step->sampled[i])->sample
+                = sample;
         }
 
-        row += rm->sampler.n_vocab;
+        row++;
     }
 
     return MST_OK;
@@ -101,20 +182,22 @@ mst_runner_model_step(void *data, mst_step_t *step, mst_err_t *err)
 
 
 static void
-mst_runner_model_score(mst_runner_model_t *rm, const mst_batch_seq_t *seq,
-    const mst_sample_t *sample, const float *row, mst_sampled_t *scored)
+mst_runner_model_sample(mst_runner_model_t *rm, const float *logits)
 {
-    uint32_t  k, at;
+    uint32_t                   i;
+    const float               *row;
+    const mst_backend_draw_t  *d;
 
-    for (k = 0; k < seq->n; k++) {
-        at = seq->position + k + 1;
+    for (i = 0; i < rm->n_draws; i++) {
+        d = &rm->draws[i];
+        row = logits + (size_t) d->row * rm->sampler.n_vocab;
 
-        if (at < sample->n_prompt) {
-            mst_sampler_score(&rm->sampler, row, sample->tokens[at],
-                              sample->params->n_top, &scored[k]);
+        if (d->sample) {
+            mst_sampler_run(&rm->sampler, row, d->sample, d->sampled);
+
+        } else {
+            mst_sampler_score(&rm->sampler, row, d->id, d->n_top, d->sampled);
         }
-
-        row += rm->sampler.n_vocab;
     }
 }
 
@@ -128,5 +211,6 @@ mst_runner_model_destroy(void *data)
 
     mst_model_destroy(rm->model);
     mst_sampler_fini(&rm->sampler);
+    mst_free(rm->draws);
     mst_free(rm);
 }

@@ -116,9 +116,10 @@ mst_forward_step(mst_model_t *m, const mst_batch_t *batch,
 }
 
 
-int
-mst_forward(mst_model_t *m, const mst_batch_t *batch, const float **logits,
-    mst_err_t *err)
+/* all but the end of it, which takes the rows of logits */
+
+static int
+mst_forward_begin(mst_model_t *m, const mst_batch_t *batch, mst_err_t *err)
 {
     uint32_t                    i;
     mst_backend_t              *b;
@@ -154,5 +155,40 @@ mst_forward(mst_model_t *m, const mst_batch_t *batch, const float **logits,
 
     ops->logits(b, m->norm, m->head);
 
-    return ops->sync(b, logits, err);
+    return MST_OK;
+}
+
+
+int
+mst_forward(mst_model_t *m, const mst_batch_t *batch, const float **logits,
+    mst_err_t *err)
+{
+    if (mst_forward_begin(m, batch, err) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    return m->ops->sync(m->backend, logits, err);
+}
+
+
+int
+mst_forward_samples(const mst_model_t *m)
+{
+    return m->ops->sample != NULL;
+}
+
+
+int
+mst_forward_draw(mst_model_t *m, const mst_batch_t *batch,
+    const mst_backend_draw_t *draws, uint32_t n, mst_err_t *err)
+{
+    const float  *logits;
+
+    if (mst_forward_begin(m, batch, err) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    m->ops->sample(m->backend, draws, n);
+
+    return m->ops->sync(m->backend, &logits, err);
 }

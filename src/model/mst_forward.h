@@ -16,6 +16,7 @@
 
 #include "base/mst_err.h"
 #include "base/mst_log.h"
+#include "backend/mst_backend.h"
 #include "backend/mst_kv.h"
 #include "model/mst_checkpoint.h"
 
@@ -116,6 +117,15 @@ const mst_model_info_t *mst_model_info(const mst_model_t *m);
  */
 int mst_forward(mst_model_t *m, const mst_batch_t *batch,
     const float **logits, mst_err_t *err);
+
+
+/* whether the backend can sample by itself */
+int mst_forward_samples(const mst_model_t *m);
+
+/* the same batch, but the backend draws from the rows of logits, which are
+   numbered as above: draws are ordered by row */
+int mst_forward_draw(mst_model_t *m, const mst_batch_t *batch,
+    const mst_backend_draw_t *draws, uint32_t n, mst_err_t *err);
 
 
 #endif /* MST_FORWARD_H */

@@ -373,6 +373,7 @@ mistral_generate_load(mistral_generate_t *g, const mst_log_t *log)
 
     ec.max_batch = 1;
     ec.prefill_chunk = MISTRAL_GENERATE_CHUNK;
+    ec.keep_logits = mistral_generate_conf.logits != NULL;
     ec.handler = mistral_generate_event;
     ec.data = g;
     ec.log = log;

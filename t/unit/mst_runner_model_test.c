@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "mst_engine_host.h"
+#include "engine/mst_sampler.h"
 
 
 #define V       300
@@ -24,6 +25,8 @@ struct mst_model_s {
     uint32_t          nan_id;          /* the row after it has a NaN */
     int               fail;
     int               destroyed;
+    int               samples;         /* by itself */
+    uint32_t          drawn;
 };
 
 static mst_model_t  model;
@@ -90,6 +93,48 @@ mst_forward(mst_model_t *m, const mst_batch_t *batch, const float **logits,
             row += V;
         }
     }
+
+    return MST_OK;
+}
+
+
+int
+mst_forward_samples(const mst_model_t *m)
+{
+    return m->samples;
+}
+
+
+int
+mst_forward_draw(mst_model_t *m, const mst_batch_t *batch,
+    const mst_backend_draw_t *draws, uint32_t n, mst_err_t *err)
+{
+    uint32_t        i;
+    const float    *row, *logits;
+    mst_sampler_t   sampler;
+
+    if (mst_forward(m, batch, &logits, err) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    assert_int_equal(mst_sampler_init(&sampler, V, err), MST_OK);
+
+    for (i = 0; i < n; i++) {
+        assert_true(i == 0 || draws[i].row >= draws[i - 1].row);
+
+        row = logits + draws[i].row * V;
+        m->drawn++;
+
+        if (draws[i].sample) {
+            mst_sampler_run(&sampler, row, draws[i].sample,
+                            draws[i].sampled);
+        } else {
+            mst_sampler_score(&sampler, row, draws[i].id, draws[i].n_top,
+                              draws[i].sampled);
+        }
+    }
+
+    mst_sampler_fini(&sampler);
 
     return MST_OK;
 }
@@ -170,9 +215,12 @@ test_same_in_batch(void **state)
 
     assert_int_equal(same, 0);
 
-    /* all at once; in chunks of 7; in a pool that holds two or three */
+    /* all at once; in chunks of 7; in a pool that holds two or three; sampled
+       by the backend */
 
-    for (k = 0; k < 3; k++) {
+    for (k = 0; k < 4; k++) {
+        model.samples = k == 3;
+        model.drawn = 0;
         open_model(&r, k == 2 ? 60 : BLOCKS);
         host_open(&h, &r, N, k == 1 ? 7 : 400, N);
 
@@ -193,7 +241,10 @@ test_same_in_batch(void **state)
             assert_true(st.preemptions > 2);
         }
 
-        assert_ptr_equal(mst_engine_logits(h.e), model.logits);
+        assert_ptr_equal(mst_engine_logits(h.e),
+                         k == 3 ? NULL : model.logits);
+        assert_int_equal(model.drawn, k == 3 ? N * 60 : 0);
+        model.samples = 0;
         host_close(&h);
         assert_int_equal(model.destroyed, 1);
     }
@@ -354,12 +405,22 @@ test_memory(void **state)
 }
 
 
+static void
+test_rows_drawn(void **state)
+{
+    model.samples = 1;
+    test_rows(state);
+    model.samples = 0;
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_same_in_batch),
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_rows_drawn),
         cmocka_unit_test(test_broken),
         cmocka_unit_test(test_memory)
     };
