@@ -10,9 +10,6 @@
 #include "base/mst_mem.h"
 #include "backend/mst_cpu.h"
 
-#define MST_CPU_CONTEXTS  4        /* full ones, in a pool of our choice */
-#define MST_CPU_SHORT     2048     /* tokens per sequence, ditto */
-
 
 static void mst_cpu_destroy(mst_backend_t *b);
 
@@ -54,71 +51,6 @@ mst_cpu_choose(mst_backend_t *b, mst_err_t *err)
 
     return mst_err_set(err, "instruction set \"%s\" is not in this build, "
                        "avx512, avx2 and c are", b->conf.isa);
-}
-
-
-/* the pool: addresses of all blocks, memory of those that get used */
-
-static int
-mst_cpu_kv(mst_backend_t *b, mst_err_t *err)
-{
-    uint64_t  bound, full, n;
-
-    static const char *const  names[] = {
-        "f32", "f16", "bf16", "fp8", "q8", "int4"
-    };
-
-    if (b->conf.dtype != MST_DTYPE_AUTO) {
-        return mst_err_set(err, "the CPU keeps the types of the file, dtype "
-                           "auto");
-    }
-
-    if (b->conf.kv_type != MST_KV_F32 && b->conf.kv_type != MST_KV_AUTO) {
-        return mst_err_set(err, "kv_cache %s is not in this build, f32 is",
-                           names[b->conf.kv_type]);
-    }
-
-    b->kv_head_size = MST_CPU_KV * sizeof(float)
-                      * ((size_t) b->conf.head_dim + b->stride);
-    b->info.block_tokens = MST_CPU_KV;
-    b->info.block_size = (uint64_t) b->conf.n_layers * b->conf.n_kv_heads
-                         * b->kv_head_size;
-
-    full = (b->conf.context + MST_CPU_KV - 1) / MST_CPU_KV;
-
-    if (b->conf.kv_size) {
-        n = b->conf.kv_size / b->info.block_size;
-
-        if (n == 0) {
-            return mst_err_set(err, "kv_cache size of %llu bytes is less than "
-                               "one block of %llu",
-                               (unsigned long long) b->conf.kv_size,
-                               (unsigned long long) b->info.block_size);
-        }
-
-    } else {
-        n = mst_cpu_min(b->conf.context, MST_CPU_SHORT);
-        n = (n + MST_CPU_KV - 1) / MST_CPU_KV * b->conf.max_seqs;
-        n = n > MST_CPU_CONTEXTS * full ? n : MST_CPU_CONTEXTS * full;
-        bound = b->ram / 4 / b->info.block_size;
-
-        if (n > bound) {
-
-            /* one context must fit, else the longest request waits for
-               ever */
-
-            n = bound > full ? bound : full;
-            mst_log(b->conf.log, MST_LOG_NOTICE, "kv_cache holds %llu tokens: "
-                    "a quarter of the memory",
-                    (unsigned long long) n * MST_CPU_KV);
-        }
-    }
-
-    b->info.n_blocks = n < UINT32_MAX ? (uint32_t) n : UINT32_MAX;
-    b->kv = mst_cpu_mem_take(&b->scratch, b->info.n_blocks
-                                          * b->info.block_size, err);
-
-    return b->kv ? MST_OK : MST_ERROR;
 }
 
 
@@ -251,6 +183,12 @@ mst_cpu_create(const mst_backend_conf_t *conf, mst_err_t *err)
     b->threads = conf->threads ? conf->threads : mst_cpu_pool_cores();
     b->ram = mst_cpu_mem_limit();
 
+    if (conf->dtype != MST_DTYPE_AUTO) {
+        (void) mst_err_set(err, "the CPU keeps the types of the file, dtype "
+                           "auto");
+        goto failed;
+    }
+
     if (mst_cpu_choose(b, err) != MST_OK) {
         goto failed;
     }
@@ -258,7 +196,7 @@ mst_cpu_create(const mst_backend_conf_t *conf, mst_err_t *err)
     b->pool = mst_cpu_pool_create(b->threads, err);
 
     if (b->pool == NULL
-        || mst_cpu_kv(b, err) != MST_OK
+        || mst_cpu_kv_init(b, err) != MST_OK
         || mst_cpu_turn(b, err) != MST_OK
         || mst_cpu_inputs(b, err) != MST_OK
         || mst_cpu_rows(b, err) != MST_OK
@@ -267,9 +205,10 @@ mst_cpu_create(const mst_backend_conf_t *conf, mst_err_t *err)
         goto failed;
     }
 
-    mst_log(conf->log, MST_LOG_INFO, "cpu: %s, %u threads, kv_cache f32 of "
+    mst_log(conf->log, MST_LOG_INFO, "cpu: %s, %u threads, kv_cache %s of "
             "%u blocks of %u tokens", b->isa->name, b->threads,
-            b->info.n_blocks, b->info.block_tokens);
+            mst_cpu_kv_name(b->kv_type), b->info.n_blocks,
+            b->info.block_tokens);
 
     return b;
 

@@ -157,9 +157,14 @@ struct mst_backend_s {
     double                 *turn;      /* [rope_dim / 2] per position */
     uint32_t               *windows;   /* [n_layers] */
 
-    unsigned char          *kv;        /* [block][layer][KV head]: K as
-                                          [head_dim][32], V as [32][stride] */
-    size_t                  kv_head_size;  /* bytes of K and V */
+    unsigned char          *kv;        /* [block][layer][KV head] */
+    mst_kv_type_t           kv_type;   /* f32, f16, q8 */
+    uint32_t                kv_size;   /* bytes of an element */
+    size_t                  kv_head_size;  /* bytes of a block's KV head; in
+                                          it, after the keys: */
+    size_t                  kv_value;
+    size_t                  kv_key_scale;      /* of q8 */
+    size_t                  kv_value_scale;
 
     /* one step */
     mst_backend_step_t      step;
@@ -256,6 +261,16 @@ void mst_cpu_gate(mst_backend_t *b, const mst_cpu_cmd_t *cmd, uint32_t unit,
 int mst_cpu_experts_init(mst_backend_t *b, mst_err_t *err);
 void mst_cpu_experts_begin(mst_backend_t *b);
 void mst_cpu_experts(mst_backend_t *b, const mst_backend_layer_t *w);
+
+/* mst_cpu_kv.c */
+int mst_cpu_kv_init(mst_backend_t *b, mst_err_t *err);
+const char *mst_cpu_kv_name(mst_kv_type_t type);
+void mst_cpu_kv_view(const mst_backend_t *b, const unsigned char *kv,
+    mst_cpu_attend_t *a);
+void mst_cpu_kv_store(const mst_backend_t *b, unsigned char *kv, int value,
+    uint32_t slot, uint32_t dim, const float *y);
+void mst_cpu_kv_store_one(const mst_backend_t *b, unsigned char *kv,
+    int value, uint32_t slot, uint32_t dim, float y);
 
 /* mst_cpu_attn.c */
 void mst_cpu_attn_begin(mst_backend_t *b);

@@ -35,12 +35,11 @@ static void
 mst_cpu_attn_store(mst_backend_t *b, uint32_t layer, uint32_t part,
     uint32_t row, uint32_t r, uint32_t n, const float *y)
 {
-    float     *kv, *q;
-    uint32_t   dim, head, i, slot;
+    float     *q;
+    uint32_t   dim, head, i;
 
     head = r / b->conf.head_dim;
     dim = r % b->conf.head_dim;
-    slot = b->pos[row] % MST_CPU_KV;
 
     for (i = 0; i < n; i++) {
 
@@ -50,15 +49,10 @@ mst_cpu_attn_store(mst_backend_t *b, uint32_t layer, uint32_t part,
             q[(head % b->group) * b->conf.head_dim + dim] = y[i];
 
         } else {
-            kv = (float *) mst_cpu_attn_head(b, b->row_kv[row], layer, head);
-
-            if (part == 1) {
-                kv[(size_t) dim * MST_CPU_KV + slot] = y[i];
-
-            } else {
-                kv += (size_t) b->conf.head_dim * MST_CPU_KV;
-                kv[(size_t) slot * b->stride + dim] = y[i];
-            }
+            mst_cpu_kv_store_one(b, mst_cpu_attn_head(b, b->row_kv[row],
+                                                      layer, head),
+                                 part == 2, b->pos[row] % MST_CPU_KV, dim,
+                                 y[i]);
         }
 
         if (++dim == b->conf.head_dim) {
@@ -75,34 +69,21 @@ static void
 mst_cpu_attn_store_head(mst_backend_t *b, uint32_t layer, uint32_t part,
     uint32_t row, uint32_t r, const float *y)
 {
-    float     *kv;
-    uint32_t   dim, head, i, slot;
+    float     *q;
+    uint32_t   dim, head;
 
     head = r / b->conf.head_dim;
     dim = r % b->conf.head_dim;
 
     if (part == 0) {
-        kv = b->q + (((size_t) (head / b->group) * b->step.n_rows + row)
-                     * b->group + head % b->group) * b->conf.head_dim + dim;
-        memcpy(kv, y, MST_CPU_LANES * sizeof(float));
+        q = b->q + (((size_t) (head / b->group) * b->step.n_rows + row)
+                    * b->group + head % b->group) * b->conf.head_dim + dim;
+        memcpy(q, y, MST_CPU_LANES * sizeof(float));
         return;
     }
 
-    slot = b->pos[row] % MST_CPU_KV;
-    kv = (float *) mst_cpu_attn_head(b, b->row_kv[row], layer, head);
-
-    if (part == 1) {
-        kv += (size_t) dim * MST_CPU_KV + slot;
-
-        for (i = 0; i < MST_CPU_LANES; i++) {
-            kv[i * MST_CPU_KV] = y[i];
-        }
-
-        return;
-    }
-
-    kv += (size_t) b->conf.head_dim * MST_CPU_KV + (size_t) slot * b->stride;
-    memcpy(kv + dim, y, MST_CPU_LANES * sizeof(float));
+    mst_cpu_kv_store(b, mst_cpu_attn_head(b, b->row_kv[row], layer, head),
+                     part == 2, b->pos[row] % MST_CPU_KV, dim, y);
 }
 
 
@@ -241,8 +222,7 @@ mst_cpu_attn_walk(mst_backend_t *b, uint32_t layer, uint32_t head,
                                                  : 0;
         }
 
-        a->k = (const float *) kv;
-        a->v = a->k + (size_t) b->conf.head_dim * MST_CPU_KV;
+        mst_cpu_kv_view(b, kv, a);
         a->q = q + (size_t) skip * b->conf.head_dim;
         a->state = state + skip * state_size;
         a->limit = limits + skip;

@@ -23,6 +23,7 @@
 
 #include "backend/mst_vec_avx2.h"
 #include "backend/mst_cpu_kernel.h"
+#include "backend/mst_cpu_kernel_attn.h"
 
 #define MST_AVX2_AHEAD  512        /* bytes of prefetch */
 
@@ -275,6 +276,8 @@ const mst_cpu_isa_t  mst_cpu_avx2 = {
     .digits = mst_kernel_digits,
     .rope = mst_kernel_rope,
     .silu = mst_kernel_silu,
+    .kv_f16 = mst_kernel_kv_f16,
+    .kv_q8 = mst_kernel_kv_q8,
     .attend = mst_kernel_attend,
     .attend_end = mst_kernel_attend_end
 };

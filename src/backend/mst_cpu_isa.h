@@ -25,6 +25,11 @@
  * middle ones, 32 of low ones.  Rows of a step stand in panels of 8 columns,
  * [panel][block][column][96 bytes]; the last panel may have fewer columns.
  * The scales are [panel][block][column], plain floats [panel][input][column].
+ *
+ * Keys of a KV block and KV head are [head_dim][32 tokens], values [32
+ * tokens][stride], as floats, as f16, or (q8) as bytes with bf16 scales, one
+ * for 16 dimensions of a token: [stride / 16][32] of the keys, [32][stride /
+ * 16] of the values.
  */
 
 #ifndef MST_CPU_ISA_H
@@ -32,6 +37,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "backend/mst_kv.h"
 
 #define MST_CPU_LANES    16        /* rows of a tile */
 #define MST_CPU_COLS     8         /* columns of a panel */
@@ -75,8 +82,11 @@ typedef struct {
 
 /* one KV block of one KV head against queries that share it */
 typedef struct {
-    const float    *k;             /* [head_dim][32] */
-    const float    *v;             /* [32][stride] */
+    mst_kv_type_t   type;          /* f32, f16 or q8 */
+    const void     *k;             /* [head_dim][32] */
+    const void     *v;             /* [32][stride] */
+    const uint16_t *k_scale;       /* of q8 */
+    const uint16_t *v_scale;
     const float    *q;             /* [n][head_dim], scaled */
     float          *state;         /* [n][32 + stride]: maximum, 15 unused,
                                       16 partial sums, output */
@@ -120,6 +130,10 @@ typedef struct {
     /* y = silu(g) * u, n a multiple of 16 */
     void            (*silu)(const float *g, const float *u, float *y,
         uint32_t n);
+
+    /* 16 keys or values as they are kept */
+    void            (*kv_f16)(const float *y, uint16_t *h);
+    void            (*kv_q8)(const float *y, int8_t *q, uint16_t *scale);
 
     void            (*attend)(const mst_cpu_attend_t *a);
 

@@ -96,6 +96,28 @@ mst_vec_load_bf16(const uint16_t *p)
 
 
 mst_vec_fn mst_vec_t
+mst_vec_load_i8(const int8_t *p)
+{
+    __m128i    q;
+    mst_vec_t  r;
+
+    q = _mm_loadu_si128((const __m128i *) p);
+    r.a = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(q));
+    r.b = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(q, 8)));
+
+    return r;
+}
+
+
+mst_vec_fn void
+mst_vec_store_f16(uint16_t *p, mst_vec_t a)
+{
+    _mm_storeu_si128((__m128i *) p, _mm256_cvtps_ph(a.a, 0));
+    _mm_storeu_si128((__m128i *) (p + 8), _mm256_cvtps_ph(a.b, 0));
+}
+
+
+mst_vec_fn mst_vec_t
 mst_vec_add(mst_vec_t a, mst_vec_t b)
 {
     mst_vec_two(_mm256_add_ps);

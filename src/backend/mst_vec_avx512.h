@@ -60,6 +60,24 @@ mst_vec_load_bf16(const uint16_t *p)
 
 
 mst_vec_fn mst_vec_t
+mst_vec_load_i8(const int8_t *p)
+{
+    __m128i  q;
+
+    q = _mm_loadu_si128((const __m128i *) p);
+
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(q));
+}
+
+
+mst_vec_fn void
+mst_vec_store_f16(uint16_t *p, mst_vec_t a)
+{
+    _mm256_storeu_si256((__m256i *) p, _mm512_cvtps_ph(a, 0));
+}
+
+
+mst_vec_fn mst_vec_t
 mst_vec_add(mst_vec_t a, mst_vec_t b)
 {
     return _mm512_add_ps(a, b);

@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "file/mst_quant.h"
+
 #define MST_VEC_QUERIES  3         /* that attention takes at once */
 #define MST_VEC_VALUES   2         /* vectors of output per query */
 
@@ -112,6 +114,26 @@ mst_vec_load_bf16(const uint16_t *p)
     }
 
     return r;
+}
+
+
+mst_vec_fn mst_vec_t
+mst_vec_load_i8(const int8_t *p)
+{
+    mst_vec_t  r;
+
+    mst_vec_all r.f[i_] = p[i_];
+
+    return r;
+}
+
+
+/* to nearest even */
+
+mst_vec_fn void
+mst_vec_store_f16(uint16_t *p, mst_vec_t a)
+{
+    mst_vec_all p[i_] = mst_f32_to_f16(a.f[i_]);
 }
 
 

@@ -12,8 +12,7 @@
 #include <sched.h>
 
 
-/* mst_kv_type_t's number: the gateway does not see the model room */
-#define NGX_HTTP_MISTRAL_KV_F32   0
+/* else an mst_kv_type_t's number: the gateway does not see the model room */
 #define NGX_HTTP_MISTRAL_KV_AUTO  ((uint32_t) -1)
 
 /* descriptors of one message (the kernel's limit), messages of an engine */

@@ -375,23 +375,34 @@ ngx_http_mistral_model_kv_cache(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
     ngx_uint_t          i;
     mst_setup_t        *setup;
 
-    static const char  *others[] = { "f16", "bf16", "fp8", "q8", "int4",
-                                     NULL };
+    /* in the order of mst_kv_type_t */
+    static const struct {
+        const char  *name;
+        ngx_flag_t   supported;
+    }  types[] = {
+        { "f32", 1 }, { "f16", 1 }, { "bf16", 0 }, { "fp8", 0 }, { "q8", 1 },
+        { "int4", 0 }, { "auto", 1 }, { NULL, 0 }
+    };
 
     value = cf->args->elts;
     setup = b->model->setup;
 
-    for (i = 0; others[i] != NULL; i++) {
-        if (ngx_strcmp(value[1].data, others[i]) == 0) {
-            return ngx_http_mistral_model_unsupported(cf);
+    for (i = 0; types[i].name != NULL; i++) {
+        if (ngx_strcmp(value[1].data, types[i].name) == 0) {
+            break;
         }
     }
 
-    if (ngx_strcmp(value[1].data, "f32") == 0) {
-        setup->kv_type = NGX_HTTP_MISTRAL_KV_F32;
-
-    } else if (ngx_strcmp(value[1].data, "auto") != 0) {
+    if (types[i].name == NULL) {
         return ngx_http_mistral_model_invalid(cf, &value[1]);
+    }
+
+    if (!types[i].supported) {
+        return ngx_http_mistral_model_unsupported(cf);
+    }
+
+    if (ngx_strcmp(types[i].name, "auto") != 0) {
+        setup->kv_type = i;
     }
 
     if (cf->args->nelts == 2) {

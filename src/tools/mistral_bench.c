@@ -48,6 +48,7 @@ static const mistral_option_t  mistral_bench_options[] = {
     MISTRAL_BENCH_OPTION("--engine", FLAG, engine, 0, 0),
     MISTRAL_BENCH_OPTION("--threads", UINT, threads, 1, 64),
     MISTRAL_BENCH_OPTION("--isa", TEXT, isa, 0, 0),
+    MISTRAL_BENCH_OPTION("--kv-cache", TEXT, kv_cache, 0, 0),
     MISTRAL_BENCH_OPTION("--cases", TEXT, cases, 0, 0),
     MISTRAL_BENCH_OPTION("--repeat", UINT, repeat, 1, 1000)
 };
@@ -102,6 +103,7 @@ static const char  mistral_bench_help[] =
     "  --repeat N         the median of N runs is shown (default 5)\n"
     "  --threads N        1 .. 64 (default: one per core that we may use)\n"
     "  --isa NAME         avx512, avx2 or c (default: the best there is)\n"
+    "  --kv-cache NAME    f32, f16 or q8 (default: f32)\n"
     "  --json FILE        an object with a number for each case\n"
     "\n"
     "Exits with 1 when no request succeeded.\n";
@@ -131,14 +133,21 @@ mistral_bench_check_engine(const mistral_bench_conf_t *c)
                                 "--model FILE");
     }
 
+    if (c->kv_cache && strcmp(c->kv_cache, "f32") != 0
+        && strcmp(c->kv_cache, "f16") != 0 && strcmp(c->kv_cache, "q8") != 0)
+    {
+        return mistral_complain(MISTRAL_USAGE, "bench", "--kv-cache \"%s\" is "
+                                "not f32, f16 or q8", c->kv_cache);
+    }
+
     if (c->concurrency || c->requests || c->duration > 0 || c->rate > 0
         || c->prompt_tokens || c->max_tokens || c->profile || c->warmup
         || c->timeout > 0 || c->stream || c->no_stream || c->ignore_eos
         || c->seed != MISTRAL_BENCH_NO_SEED)
     {
         return mistral_complain(MISTRAL_USAGE, "bench", "--engine goes with "
-                                "--model, --cases, --repeat, --threads, --isa "
-                                "and --json only");
+                                "--model, --cases, --repeat, --threads, "
+                                "--isa, --kv-cache and --json only");
     }
 
     return MISTRAL_OK;
@@ -153,9 +162,10 @@ mistral_bench_check_http(const mistral_bench_conf_t *c)
                                 "needed, see \"mistral bench --help\"");
     }
 
-    if (c->threads || c->isa || c->cases || c->repeat) {
+    if (c->threads || c->isa || c->kv_cache || c->cases || c->repeat) {
         return mistral_complain(MISTRAL_USAGE, "bench", "--threads, --isa, "
-                                "--cases and --repeat go with --engine");
+                                "--kv-cache, --cases and --repeat go with "
+                                "--engine");
     }
 
     if (c->requests && c->duration > 0) {

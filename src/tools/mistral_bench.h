@@ -32,6 +32,7 @@ typedef struct {
     const char  *profile;
     const char  *json;
     const char  *isa;
+    const char  *kv_cache;
     const char  *cases;
     int          help;
     int          engine;

@@ -377,6 +377,18 @@ mistral_case_all(mistral_cases_t *b)
 }
 
 
+static mst_kv_type_t
+mistral_case_kv(const char *name)
+{
+    if (name == NULL) {
+        return MST_KV_AUTO;
+    }
+
+    return strcmp(name, "f32") == 0 ? MST_KV_F32
+           : strcmp(name, "f16") == 0 ? MST_KV_F16 : MST_KV_Q8;
+}
+
+
 static int
 mistral_case_model(mistral_cases_t *b, mst_checkpoint_t *cp)
 {
@@ -400,7 +412,7 @@ mistral_case_model(mistral_cases_t *b, mst_checkpoint_t *cp)
 
     b->n_vocab = c->n_vocab;
     mc.threads = (uint32_t) b->conf->threads;
-    mc.kv_type = MST_KV_AUTO;
+    mc.kv_type = mistral_case_kv(b->conf->kv_cache);
     mc.context = b->context;
     mc.max_rows = MISTRAL_CASE_CHUNK;
     mc.max_seqs = b->streams;

@@ -40,10 +40,12 @@ refused_test(void **state)
     refused(&c, "65 threads, limits are 1 and 64");
 
     c = rig_conf(1);
-    c.kv_type = MST_KV_F16;
-    refused(&c, "kv_cache f16 is not in this build, f32 is");
+    c.kv_type = MST_KV_BF16;
+    refused(&c, "kv_cache bf16 is not computed on the CPU, f32, f16 and q8 "
+            "are");
     c.kv_type = MST_KV_INT4;
-    refused(&c, "kv_cache int4 is not in this build, f32 is");
+    refused(&c, "kv_cache int4 is not computed on the CPU, f32, f16 and q8 "
+            "are");
 
     /* one layer, two heads, 32 tokens of 16 keys and 16 values */
 

@@ -136,8 +136,8 @@ refused_test(void **state)
         { { .threads = 99, .max_rows = 8, .max_seqs = 8 },
           "99 threads, limits are 1 and 64" },
         { { .threads = 1, .max_rows = 8, .max_seqs = 8,
-            .kv_type = MST_KV_F16 },
-          "kv_cache f16 is not in this build, f32 is" },
+            .kv_type = MST_KV_FP8 },
+          "kv_cache fp8 is not computed on the CPU, f32, f16 and q8 are" },
         { { .threads = 1, .max_rows = 8, .max_seqs = 8, .isa = "neon" },
           "instruction set \"neon\" is not in this build, avx512, avx2 and c "
           "are" }
