@@ -402,6 +402,16 @@ sub engine {
     cmp_ok($j->{prefill_40}, '>', 0, 'engine: a rate');
     is($j->{prefill_40}, $j->{best}{prefill_40}, 'engine: one run is best');
 
+    for my $kv (qw/ f16 q8 /) {
+        $r = run(@m, '--cases', 'decode_2', '--kv-cache', $kv);
+        is($r->{code}, 0, "engine, kv_cache $kv");
+    }
+
+    $r = run(@m, '--kv-cache', 'f17');
+    is($r->{code}, 64, 'engine, kv_cache f17: exit code');
+    like($r->{err}, qr/--kv-cache "f17" is not f32, f16 or q8/,
+         'engine, kv_cache f17: sentence');
+
     $r = run(@m, '--cases', 'prefill_9000');
     is($r->{code}, 78, 'engine, over the context: exit code');
     like($r->{err}, qr/a case of 9001 tokens, the model was made for 8192/,
