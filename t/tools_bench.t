@@ -408,7 +408,7 @@ sub engine {
     }
 
     $r = run(@m, '--kv-cache', 'f17');
-    is($r->{code}, 64, 'engine, kv_cache f17: exit code');
+    is($r->{code}, 2, 'engine, kv_cache f17: exit code');
     like($r->{err}, qr/--kv-cache "f17" is not f32, f16 or q8/,
          'engine, kv_cache f17: sentence');
 
