@@ -15,8 +15,15 @@
 #define MST_SAMPLER_PROMPT  0x80000000u        /* in counts: in the prompt */
 #define MST_SAMPLER_DIGIT   11                 /* bits of a pass */
 #define MST_SAMPLER_SUMS    (1u << MST_SAMPLER_DIGIT)
+#define MST_SAMPLER_BLOCK   1024               /* logits, of a maximum */
 
 
+typedef float    mst_sampler_four_t __attribute__((vector_size(16)));
+typedef int32_t  mst_sampler_mask_t __attribute__((vector_size(16)));
+
+
+static int mst_sampler_plain(const mst_sampler_t *s, const float *logits,
+    const mst_sample_t *sample, uint32_t *id);
 static void mst_sampler_penalise(mst_sampler_t *s,
     const mst_sample_t *sample);
 static int mst_sampler_ban(mst_sampler_t *s, const mst_sample_t *sample);
@@ -89,6 +96,11 @@ mst_sampler_run(mst_sampler_t *s, const float *logits,
     sampled->logprob = 0;
     sampled->n_top = 0;
 
+    if (mst_sampler_plain(s, logits, sample, &sampled->id)) {
+        sampled->status = MST_OK;
+        return;
+    }
+
     memcpy(s->logits, logits, s->n_vocab * sizeof(float));
 
     mst_sampler_penalise(s, sample);
@@ -158,6 +170,88 @@ mst_sampler_score(mst_sampler_t *s, const float *logits, uint32_t id,
 
     scored->status = MST_OK;
     scored->logprob = (float) ((double) s->logits[id] - lse);
+}
+
+
+/* the largest of n logits, a multiple of 4, or NaN where one of them is no
+   finite number */
+
+static float
+mst_sampler_max(const float *x, uint32_t n)
+{
+    float               max;
+    uint32_t            i;
+    mst_sampler_four_t  four, most, zero;
+    mst_sampler_mask_t  more;
+
+    memcpy(&most, x, sizeof(most));
+    zero = most * 0;
+
+    for (i = 4; i < n; i += 4) {
+        memcpy(&four, x + i, sizeof(four));
+        zero += four * 0;
+        more = four > most;
+        most = (mst_sampler_four_t) (((mst_sampler_mask_t) four & more)
+                                     | ((mst_sampler_mask_t) most & ~more));
+    }
+
+    max = most[0];
+
+    for (i = 1; i < 4; i++) {
+        max = most[i] > max ? most[i] : max;
+    }
+
+    return max + (zero[0] + zero[1] + zero[2] + zero[3]);
+}
+
+
+/* the likeliest token where nothing changes the logits and nobody wants
+   theirs: one pass; 0: not so simple */
+
+static int
+mst_sampler_plain(const mst_sampler_t *s, const float *logits,
+    const mst_sample_t *sample, uint32_t *id)
+{
+    float                max, most;
+    uint32_t             at, i, n;
+    const mst_params_t  *p;
+
+    p = sample->params;
+
+    if ((p->temperature > 0 && !sample->greedy) || sample->n_bias
+        || (p->flags & MST_PARAMS_LOGPROBS) || p->repetition_penalty != 1
+        || p->frequency_penalty != 0 || p->presence_penalty != 0
+        || sample->n_tokens - sample->n_prompt < p->min_tokens
+        || s->n_vocab % 4)
+    {
+        return 0;
+    }
+
+    most = -INFINITY;
+    at = 0;
+
+    for (i = 0; i < s->n_vocab; i += n) {
+        n = s->n_vocab - i;
+        n = n < MST_SAMPLER_BLOCK ? n : MST_SAMPLER_BLOCK;
+        max = mst_sampler_max(logits + i, n);
+
+        if (!isfinite(max)) {
+            return 0;
+        }
+
+        if (max > most) {
+            most = max;
+            at = i;
+        }
+    }
+
+    while (logits[at] != most) {
+        at++;
+    }
+
+    *id = at;
+
+    return 1;
 }
 
 

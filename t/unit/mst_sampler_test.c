@@ -396,6 +396,62 @@ test_greedy_ties(void **state)
 }
 
 
+/* the one pass of plain greedy rows finds what the long way finds, over blocks
+   and ties, and refuses the same rows */
+
+static void
+test_plain(void **state)
+{
+    enum { N = 5000 };
+
+    float          *row;
+    uint32_t        at, i, k;
+    mst_err_t       err = { "" };
+    mst_params_t    p;
+    mst_sample_t    s;
+    mst_sampled_t   fast, slow;
+    mst_sampler_t   big;
+
+    (void) state;
+
+    row = malloc(N * sizeof(float));
+    assert_int_equal(mst_sampler_init(&big, N, &err), MST_OK);
+    sample_init(&s, &p);
+    p.temperature = 0;
+
+    for (k = 0; k < 300; k++) {
+        for (i = 0; i < N; i++) {
+            row[i] = k % 7 == 6 ? -INFINITY
+                                : (float) rnd(k % 3 ? 40000 : 40) - 20000.0f;
+        }
+
+        /* the largest in one or two places, or what is no number */
+
+        for (i = 0; i < k % 3; i++) {
+            row[rnd(N)] = 30000;
+        }
+
+        at = rnd(N);
+        row[at] = k % 10 == 0 ? NAN : k % 10 == 1 ? INFINITY
+                  : k % 10 == 2 ? -INFINITY : row[at];
+
+        p.flags = 0;
+        mst_sampler_run(&big, row, &s, &fast);
+        p.flags = MST_PARAMS_LOGPROBS;
+        mst_sampler_run(&big, row, &s, &slow);
+
+        assert_int_equal(fast.status, slow.status);
+
+        if (slow.status == MST_OK) {
+            assert_int_equal(fast.id, slow.id);
+        }
+    }
+
+    mst_sampler_fini(&big);
+    free(row);
+}
+
+
 static void
 test_numeric(void **state)
 {
@@ -732,6 +788,7 @@ main(int argc, char **argv)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_greedy_ties),
+        cmocka_unit_test(test_plain),
         cmocka_unit_test(test_numeric),
         cmocka_unit_test(test_slow),
         cmocka_unit_test(test_distribution),
