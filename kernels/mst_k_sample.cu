@@ -502,6 +502,7 @@ mst_k_sample_kernel(const mst_k_sample_t a)
     r.row = row;
     r.n_vocab = a.n_vocab;
     r.bits = mst_k_sample_bits(a.n_vocab);
+    r.whole = a.stride % 4 == 0;
 
     mst_k_sample_adjust<NT>(&sm, row, o, a.words + o->words, a.n_vocab);
 
@@ -568,7 +569,7 @@ extern "C" int
 mst_k_sample(const mst_k_sample_t *a, cudaStream_t stream)
 {
     if (a->n_vocab == 0 || a->n_vocab > MST_K_SAMPLE_VOCAB
-        || a->stride < a->n_vocab || a->stride % 4)
+        || a->stride < a->n_vocab)
     {
         return cudaErrorInvalidValue;
     }

@@ -40,7 +40,7 @@ typedef struct {
                                               n_top alone; NULL: none has */
     uint32_t                    n_vocab;
     uint32_t                    stride;    /* floats from row to row, a
-                                              multiple of 4 */
+                                              multiple of 4 is faster */
     uint32_t                    n;         /* orders; those with the flag
                                               NONE only fill a bucket */
     int                         pdl;

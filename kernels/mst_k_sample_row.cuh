@@ -55,6 +55,7 @@ typedef struct {
     float                   max;
     float                   min;           /* the least above -inf */
     int                     bits;
+    int                     whole;         /* its address allows float4 */
 } mst_k_sample_row_t;
 
 
@@ -86,15 +87,15 @@ mst_k_sample_each(const mst_k_sample_row_t &r, F f)
             id = from + (u * NT + threadIdx.x) * 4;
             v[u] = make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
 
-            if (id < r.n_vocab) {
+            if (id + 3 < r.n_vocab && r.whole) {
                 v[u] = __ldcg((const float4 *) (r.row + id));
+                continue;
             }
 
-            if (id + 3 >= r.n_vocab) {
-                v[u].y = id + 1 < r.n_vocab ? v[u].y : -INFINITY;
-                v[u].z = id + 2 < r.n_vocab ? v[u].z : -INFINITY;
-                v[u].w = -INFINITY;
-            }
+            v[u].x = id < r.n_vocab ? __ldcg(r.row + id) : -INFINITY;
+            v[u].y = id + 1 < r.n_vocab ? __ldcg(r.row + id + 1) : -INFINITY;
+            v[u].z = id + 2 < r.n_vocab ? __ldcg(r.row + id + 2) : -INFINITY;
+            v[u].w = id + 3 < r.n_vocab ? __ldcg(r.row + id + 3) : -INFINITY;
         }
 
         #pragma unroll

@@ -398,7 +398,8 @@ test(uint32_t n_vocab, uint32_t n)
     std::vector<mst_k_sampled_t>    first;
 
     b.n_vocab = n_vocab;
-    b.stride = (n_vocab + 3) / 4 * 4 + 4 * rnd(3);
+    b.stride = rnd(2) ? (n_vocab + 3) / 4 * 4 + 4 * rnd(3)
+                      : n_vocab + rnd(3);
     b.n = n;
     b.logits.assign((size_t) n * b.stride, NAN);
     b.rows.resize(n);
