@@ -15,8 +15,8 @@
  * swizzle whose groups of 8 rows are 2,048 bytes apart: a slab can be cut
  * into rows, in steps of 16, and into parts of the width, as the number of
  * tokens wants it.  The width is padded with zeros to whole slots, the rows
- * to whole units.  (With units apart, 4 KB a copy, 12 % of the bandwidth was
- * lost.)
+ * to whole units.  (With units apart, 4 KB a copy, gate-up took 59 us instead
+ * of a prototype's 52.)
  *
  * A unit's rows are so ordered that a thread of the tensor cores, which has
  * rows r and r + 8, has what belongs together: two neighbouring outputs
