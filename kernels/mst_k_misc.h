@@ -55,7 +55,8 @@ int mst_k_norm(const mst_k_norm_t *a, cudaStream_t stream);
 
 /* y[row][i] += bias[i], y float or bf16 */
 typedef struct {
-    void            *y;            /* [rows][width] */
+    void            *y;            /* [rows][pitch] */
+    uint64_t         pitch;        /* elements from row to row */
     const float     *bias;         /* [width] */
     uint32_t         width;
     uint32_t         rows;
@@ -78,6 +79,17 @@ typedef struct {
 } mst_k_swiglu_t;
 
 int mst_k_swiglu(const mst_k_swiglu_t *a, cudaStream_t stream);
+
+
+/* random bf16 of (-1, 1): GEMMs are tuned on it, as zeros cost less power */
+typedef struct {
+    uint16_t        *to;           /* [n] */
+    uint64_t         n;
+    uint64_t         seed;
+    int              pdl;
+} mst_k_fill_t;
+
+int mst_k_fill(const mst_k_fill_t *a, cudaStream_t stream);
 
 
 #ifdef __cplusplus

@@ -27,7 +27,12 @@
 #include <cuda_runtime_api.h>
 
 #include "kernels/mst_k_step_map.h"
+#include "kernels/mst_k_attn.h"
+#include "kernels/mst_k_gemm.h"
+#include "kernels/mst_k_load.h"
 #include "kernels/mst_k_misc.h"
+#include "kernels/mst_k_plain.h"
+#include "kernels/mst_k_sample.h"
 #include "kernels/mst_k_attn.h"
 
 

@@ -171,6 +171,14 @@ typedef struct {
     mst_vector_t *(*vector)(mst_backend_t *b, const void *f32, uint32_t n,
         mst_err_t *err);
 
+    /* all weights are there: the KV pool from what is left; NULL: nothing to
+       do.  info() is complete afterwards. */
+    int (*ready)(mst_backend_t *b, mst_err_t *err);
+
+    /* rows of the i-th step, of one for each sequence, that is worth running
+       before the first real one; 0 = no more; NULL: none is */
+    uint32_t (*warm)(const mst_backend_t *b, uint32_t i);
+
     void (*begin)(mst_backend_t *b, const mst_backend_step_t *step);
 
     /* x = rows of a matrix of one part */

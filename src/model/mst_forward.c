@@ -4,6 +4,7 @@
  * backend's table: see mst_forward.h.
  */
 
+#include "base/mst_mem.h"
 #include "model/mst_model.h"
 
 
@@ -191,4 +192,53 @@ mst_forward_draw(mst_model_t *m, const mst_batch_t *batch,
     m->ops->sample(m->backend, draws, n);
 
     return m->ops->sync(m->backend, &logits, err);
+}
+
+
+/* every sequence is one token in the pool's first block, which is nobody's
+   yet */
+
+int
+mst_forward_warm(mst_model_t *m, mst_err_t *err)
+{
+    int               rc;
+    uint32_t          i, k, n;
+    const float      *logits;
+    mst_batch_t       batch;
+    mst_batch_seq_t  *seqs;
+
+    static const uint32_t  zero = 0;
+
+    if (m->ops->warm == NULL) {
+        return MST_OK;
+    }
+
+    seqs = mst_calloc(m->max_seqs, sizeof(mst_batch_seq_t));
+
+    if (seqs == NULL) {
+        return mst_err_set(err, "out of memory for a model");
+    }
+
+    rc = MST_OK;
+
+    for (i = 0; rc == MST_OK && (n = m->ops->warm(m->backend, i)) != 0; i++) {
+
+        for (k = 0; k < n; k++) {
+            seqs[k].ids = &zero;
+            seqs[k].n = 1;
+            seqs[k].blocks = &zero;
+            seqs[k].logits = MST_LOGITS_LAST;
+            seqs[k].length = 1;
+        }
+
+        batch.seqs = seqs;
+        batch.n_seqs = n;
+        batch.n_tokens = n;
+
+        rc = mst_forward(m, &batch, &logits, err);
+    }
+
+    mst_free(seqs);
+
+    return rc;
 }

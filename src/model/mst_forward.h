@@ -119,6 +119,9 @@ int mst_forward(mst_model_t *m, const mst_batch_t *batch,
     const float **logits, mst_err_t *err);
 
 
+/* runs the steps that a backend wants before the first real one */
+int mst_forward_warm(mst_model_t *m, mst_err_t *err);
+
 /* whether the backend can sample by itself */
 int mst_forward_samples(const mst_model_t *m);
 

@@ -474,8 +474,8 @@ mst_model_create(mst_checkpoint_t *cp, const mst_model_conf_t *conf,
 
     m->conf = NULL;
 
-    if (conf->loaded) {
-        conf->loaded(conf->progress_data, 100);
+    if (m->ops->ready && m->ops->ready(m->backend, err) != MST_OK) {
+        goto failed;
     }
 
     m->ops->info(m->backend, &info);
@@ -488,6 +488,14 @@ mst_model_create(mst_checkpoint_t *cp, const mst_model_conf_t *conf,
     m->info.n_used = m->config.n_used;
     m->info.rope_length = m->config.rope.kind == MST_ROPE_DYNAMIC
                           ? (uint32_t) m->config.rope.original : 0;
+
+    if (mst_forward_warm(m, err) != MST_OK) {
+        goto failed;
+    }
+
+    if (conf->loaded) {
+        conf->loaded(conf->progress_data, 100);
+    }
 
     return m;
 

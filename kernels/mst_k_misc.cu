@@ -1,0 +1,256 @@
+
+/*
+ * The small kernels of a step that runs on library GEMMs.  All are bound by
+ * bytes; a decode step's are bound by their launch (1 us each).
+ *
+ *   embed   a row of the embedding, its cosines and sines (double): a CTA a
+ *           row; reads 2 dim, writes 4 dim + 4 rope_dim bytes
+ *   norm    a CTA a row; reads 4 dim (twice, once from L1), writes 2 dim
+ *   bias    reads and writes the row
+ *   swiglu  eight values a thread; reads 4 ff_dim, writes 2 ff_dim
+ */
+
+#include "kernels/mst_k_launch.cuh"
+#include "kernels/mst_k_misc.h"
+
+#define MST_K_MISC_THREADS  256
+
+
+static __global__ void
+mst_k_embed_kernel(const __grid_constant__ mst_k_embed_t a)
+{
+    float            *h, *turn;
+    double            angle, base, cs, sn;
+    int32_t           id, pos;
+    uint32_t          i, row;
+    const uint16_t   *e;
+
+    mst_k_pdl_wait();
+
+    row = blockIdx.x;
+    id = a.step.id[row];
+    pos = a.step.pos[row];
+    base = a.step.rope_base[a.step.seq[row]];
+    h = a.h + (size_t) row * a.dim;
+    e = a.embd + (size_t) id * a.dim;
+    turn = a.turns + (size_t) row * a.rope_dim;
+
+    for (i = threadIdx.x; i < a.dim; i += blockDim.x) {
+        h[i] = mst_k_f32(e[i]);
+    }
+
+    for (i = threadIdx.x; i < a.rope_dim / 2; i += blockDim.x) {
+        angle = base != 0 ? pos * pow(base, -2.0 * i / a.rope_dim)
+                          : pos * a.freqs[i];
+        sincos(angle, &sn, &cs);
+        turn[2 * i] = (float) (cs * a.rope_scale);
+        turn[2 * i + 1] = (float) (sn * a.rope_scale);
+    }
+}
+
+
+extern "C" int
+mst_k_embed(const mst_k_embed_t *a, cudaStream_t stream)
+{
+    return mst_k_launch(mst_k_embed_kernel, a->rows, MST_K_MISC_THREADS, 0,
+                        stream, *a);
+}
+
+
+static __global__ void
+mst_k_norm_kernel(const __grid_constant__ mst_k_norm_t a)
+{
+    float         r, sum, v;
+    uint16_t     *x;
+    uint32_t      i, row;
+    const float  *h;
+
+    mst_k_pdl_wait();
+
+    row = blockIdx.x;
+
+    if (a.pick) {
+        row = a.n_pick && (int32_t) row >= *a.n_pick ? 0 : a.pick[row];
+    }
+
+    h = a.h + (size_t) row * a.dim;
+    x = a.x + (size_t) blockIdx.x * a.dim;
+    sum = 0;
+
+    if (a.dim % 4 == 0) {
+        const float4  *h4 = (const float4 *) h, *g4 = (const float4 *) a.gain;
+
+        for (i = threadIdx.x; i < a.dim / 4; i += blockDim.x) {
+            float4  f = h4[i];
+            sum += f.x * f.x + f.y * f.y + f.z * f.z + f.w * f.w;
+        }
+
+        r = rsqrtf(mst_k_block_sum(sum) / a.dim + a.eps);
+
+        for (i = threadIdx.x; i < a.dim / 4; i += blockDim.x) {
+            float4  f = h4[i], g = g4[i];
+            ((uint2 *) x)[i] = make_uint2(
+                                   mst_k_bf16x2(f.x * r * g.x, f.y * r * g.y),
+                                   mst_k_bf16x2(f.z * r * g.z, f.w * r * g.w));
+        }
+
+        return;
+    }
+
+    for (i = threadIdx.x; i < a.dim; i += blockDim.x) {
+        v = h[i];
+        sum += v * v;
+    }
+
+    r = rsqrtf(mst_k_block_sum(sum) / a.dim + a.eps);
+
+    for (i = threadIdx.x; i < a.dim; i += blockDim.x) {
+        x[i] = mst_k_bf16(h[i] * r * a.gain[i]);
+    }
+}
+
+
+extern "C" int
+mst_k_norm(const mst_k_norm_t *a, cudaStream_t stream)
+{
+    return mst_k_launch(mst_k_norm_kernel, a->rows,
+                        a->dim >= 2048 ? 512 : MST_K_MISC_THREADS, 0, stream,
+                        *a);
+}
+
+
+static __global__ void
+mst_k_bias_kernel(const __grid_constant__ mst_k_bias_t a)
+{
+    size_t     at;
+    uint32_t   i;
+    uint16_t  *y;
+
+    mst_k_pdl_wait();
+
+    i = blockIdx.x * blockDim.x + threadIdx.x;
+
+    if (i >= a.width) {
+        return;
+    }
+
+    at = blockIdx.y * a.pitch + i;
+
+    if (!a.bf16) {
+        ((float *) a.y)[at] += a.bias[i];
+        return;
+    }
+
+    y = (uint16_t *) a.y + at;
+    *y = mst_k_bf16(mst_k_f32(*y) + a.bias[i]);
+}
+
+
+extern "C" int
+mst_k_bias(const mst_k_bias_t *a, cudaStream_t stream)
+{
+    return mst_k_launch(mst_k_bias_kernel,
+                        dim3((a->width + MST_K_MISC_THREADS - 1)
+                             / MST_K_MISC_THREADS, a->rows),
+                        MST_K_MISC_THREADS, 0, stream, *a);
+}
+
+
+static __device__ __forceinline__ float
+mst_k_silu(float gate, float up)
+{
+    return gate / (1.0f + __expf(-gate)) * up;
+}
+
+
+static __global__ void
+mst_k_swiglu_kernel(const __grid_constant__ mst_k_swiglu_t a)
+{
+    float            g[8], u[8];
+    uint4            gv, uv;
+    size_t           row;
+    uint32_t         at, i, n;
+    const uint16_t  *gp, *up;
+
+    mst_k_pdl_wait();
+
+    row = blockIdx.y;
+    at = (blockIdx.x * blockDim.x + threadIdx.x) * 8;
+
+    if (at >= a.ff_dim) {
+        return;
+    }
+
+    n = a.ff_dim - at < 8 ? a.ff_dim - at : 8;
+    gp = a.gate_up + row * 2 * a.ff_dim + at;
+    up = gp + a.ff_dim;
+
+    if (a.ff_dim % 8 == 0) {
+        gv = *(const uint4 *) gp;
+        uv = *(const uint4 *) up;
+        gp = (const uint16_t *) &gv;
+        up = (const uint16_t *) &uv;
+    }
+
+#pragma unroll
+    for (i = 0; i < 8; i++) {
+        g[i] = i < n ? mst_k_f32(gp[i]) : 0;
+        u[i] = i < n ? mst_k_f32(up[i]) : 0;
+
+        if (a.gate_bias && i < n) {
+            g[i] += a.gate_bias[at + i];
+        }
+
+        if (a.up_bias && i < n) {
+            u[i] += a.up_bias[at + i];
+        }
+
+        g[i] = mst_k_silu(g[i], u[i]);
+    }
+
+    if (a.ff_dim % 8 == 0) {
+        *(uint4 *) (a.y + row * a.ff_dim + at) =
+            make_uint4(mst_k_bf16x2(g[0], g[1]), mst_k_bf16x2(g[2], g[3]),
+                       mst_k_bf16x2(g[4], g[5]), mst_k_bf16x2(g[6], g[7]));
+        return;
+    }
+
+    for (i = 0; i < n; i++) {
+        a.y[row * a.ff_dim + at + i] = mst_k_bf16(g[i]);
+    }
+}
+
+
+extern "C" int
+mst_k_swiglu(const mst_k_swiglu_t *a, cudaStream_t stream)
+{
+    return mst_k_launch(mst_k_swiglu_kernel,
+                        dim3((a->ff_dim + 8 * MST_K_MISC_THREADS - 1)
+                             / (8 * MST_K_MISC_THREADS), a->rows),
+                        MST_K_MISC_THREADS, 0, stream, *a);
+}
+
+
+static __global__ void
+mst_k_fill_kernel(const __grid_constant__ mst_k_fill_t a)
+{
+    uint64_t  i, x;
+
+    mst_k_pdl_wait();
+
+    for (i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < a.n;
+         i += (uint64_t) gridDim.x * blockDim.x)
+    {
+        x = (i + a.seed) * 0x9e3779b97f4a7c15ull;
+        x = (x ^ x >> 32) * 0xbf58476d1ce4e5b9ull;
+        a.to[i] = mst_k_bf16((float) (int32_t) (x >> 32) * 0x1p-31f);
+    }
+}
+
+
+extern "C" int
+mst_k_fill(const mst_k_fill_t *a, cudaStream_t stream)
+{
+    return mst_k_launch(mst_k_fill_kernel, 1056, MST_K_MISC_THREADS, 0,
+                        stream, *a);
+}

@@ -1,0 +1,251 @@
+
+/*
+ * Inside libmst_cuda.so: the state of the CUDA backend.
+ *
+ * begin() .. sync() only note the operations; sync() stages what the step
+ * reads in pinned memory, copies it to the device and runs the operations on
+ * one stream: as a CUDA graph where the step decodes alone (one row for each
+ * sequence, recorded once per bucket of rows), else one launch after the
+ * other.  Rows are padded to buckets (kernels/mst_k_step_map.h), which all
+ * buffers have room for.
+ *
+ * The engine's thread alone calls.
+ */
+
+#ifndef MST_CUDA_H
+#define MST_CUDA_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+
+#include "base/mst_err.h"
+#include "base/mst_log.h"
+#include "backend/mst_backend.h"
+#include "kernels/mst_kernels.h"
+
+#define MST_CUDA_STAGES     2              /* steps whose staging lives */
+#define MST_CUDA_GRAPH_ROWS 512            /* of a step that is a graph */
+#define MST_CUDA_GRAPHS     64             /* buckets up to that */
+#define MST_CUDA_WORKSPACE  (64u << 20)     /* bytes, of the library */
+#define MST_CUDA_WINDOWS    8              /* different ones of a model */
+#define MST_CUDA_LOGITS     256            /* rows of logits at a time, or
+                                              max_seqs if these are more */
+
+
+struct mst_matrix_s {
+    mst_matrix_t          *next;
+    mst_matrix_kind_t      kind;
+    uint32_t               rows;
+    uint32_t               width;
+    uint16_t              *w;              /* bf16 [rows][width] of the device;
+                                              GATE: gates, then ups */
+};
+
+
+struct mst_vector_s {
+    mst_vector_t          *next;
+    uint32_t               n;
+    float                 *f;              /* [n] of the device */
+};
+
+
+typedef enum {
+    MST_CUDA_EMBED = 0,
+    MST_CUDA_QKV,
+    MST_CUDA_ATTEND,
+    MST_CUDA_OUT,
+    MST_CUDA_GATE_UP,
+    MST_CUDA_DOWN,
+    MST_CUDA_HEAD
+} mst_cuda_op_t;
+
+
+typedef struct {
+    mst_cuda_op_t               op;
+    uint32_t                    layer;
+    const mst_backend_layer_t  *w;
+    const mst_matrix_t         *matrix;    /* EMBED, HEAD */
+    const mst_vector_t         *norm;      /* HEAD */
+} mst_cuda_cmd_t;
+
+
+/* what a GEMM writes */
+typedef enum {
+    MST_CUDA_BF16 = 0,
+    MST_CUDA_F32,
+    MST_CUDA_ADD                           /* f32, onto what is there */
+} mst_cuda_out_t;
+
+
+/* a library GEMM of a shape, as it was chosen */
+typedef struct {
+    uint32_t                rows;          /* of the matrix */
+    uint32_t                width;
+    uint32_t                n;             /* rows of the step, padded */
+    mst_cuda_out_t          out;
+    cublasLtMatmulDesc_t    op;
+    cublasLtMatrixLayout_t  w, x, y;
+    cublasLtMatmulAlgo_t    algo;
+} mst_cuda_gemm_t;
+
+
+/* memory of the device or of the host that is freed with the backend */
+typedef struct mst_cuda_block_s  mst_cuda_block_t;
+
+
+typedef struct {
+    void                  *host;           /* pinned */
+    cudaEvent_t            copied;         /* to the device */
+} mst_cuda_stage_t;
+
+
+struct mst_backend_s {
+    mst_backend_conf_t     conf;
+    mst_backend_info_t     info;
+    struct cudaDeviceProp  props;
+    cudaStream_t           stream;
+    mst_cuda_block_t      *blocks;
+    uint64_t               taken;          /* bytes of the device */
+    int                    failed;         /* a kernel's error: for good */
+    double                *own_freqs;      /* of conf */
+    uint32_t              *own_windows;
+
+    /* weights */
+    mst_matrix_t          *matrices;
+    mst_vector_t          *vectors;
+    mst_cuda_stage_t       load[MST_CUDA_STAGES];
+    size_t                 load_at;        /* of the ring */
+    void                  *raw;            /* a piece of a file's elements */
+
+    /* sizes */
+    uint32_t               q_dim;
+    uint32_t               qkv_dim;
+    uint32_t               rows;           /* capacity of the buffers */
+    uint32_t               seqs;
+    uint32_t               logits_rows;
+    uint32_t               max_blocks;     /* of a sequence */
+    int                    fast;           /* attention by mst_k_attn */
+    uint32_t               n_windows;
+    uint32_t               windows[MST_CUDA_WINDOWS];
+    uint8_t               *window;         /* [n_layers] index of windows[] */
+
+    /* buffers of the device */
+    float                 *h;              /* [rows][dim] */
+    uint16_t              *x;              /* [rows][dim] */
+    uint16_t              *qkv;            /* [rows][qkv_dim] */
+    uint16_t              *mix;            /* [rows][q_dim] */
+    uint16_t              *gate_up;        /* [rows][2 ff_dim] */
+    uint16_t              *act;            /* [rows][ff_dim] */
+    float                 *turns;          /* [rows][rope_dim] */
+    float                 *logits;         /* [logits_rows][n_vocab] */
+    double                *freqs;          /* [rope_dim / 2] */
+    void                  *work[MST_CUDA_WINDOWS];     /* attention's lists */
+    void                  *workspace;      /* of the library */
+    char                  *kv;
+    uint64_t               kv_layer;       /* bytes of a layer's blocks */
+    uint64_t               kv_block;       /* bytes of a block of a layer */
+
+    /* of the host */
+    float                 *host_logits;    /* pinned [logits_rows][n_vocab] */
+    float                 *more_logits;    /* [more] where a step wants more */
+    uint64_t               more;
+
+    /* a step */
+    mst_backend_step_t     step;
+    mst_cuda_cmd_t        *cmds;
+    uint32_t               n_cmds;
+    uint32_t               max_cmds;
+    mst_cuda_stage_t       stages[MST_CUDA_STAGES];
+    uint32_t               stage;
+    void                  *staged;         /* of the device */
+    uint64_t               staged_size;
+    mst_k_bucket_t         bucket;
+    mst_k_step_t           dev;            /* the arrays, of the device */
+    mst_k_attn_shape_t     shape;
+    int                    decode;         /* one row for each sequence */
+    int                    rc;             /* of the launches so far */
+
+    struct {
+        uint32_t           rows;
+        cudaGraphExec_t    exec;
+    } graphs[MST_CUDA_GRAPHS];
+    uint32_t               n_graphs;
+
+    /* library GEMMs */
+    cublasLtHandle_t       lt;
+    mst_cuda_gemm_t       *gemms;
+    uint32_t               n_gemms;
+    uint32_t               max_gemms;
+};
+
+
+/* mst_cuda_mem.c */
+
+#define mst_cuda_max(a, b)  ((a) > (b) ? (a) : (b))
+#define mst_cuda_min(a, b)  ((a) < (b) ? (a) : (b))
+
+/* MST_OK, or MST_ERROR with a sentence and the backend broken for good */
+int mst_cuda_check(mst_backend_t *b, int rc, const char *what,
+    mst_err_t *err);
+
+/* zeroed; freed with the backend; NULL with a sentence that has the numbers */
+void *mst_cuda_take(mst_backend_t *b, uint64_t size, const char *what,
+    mst_err_t *err);
+void *mst_cuda_pinned(mst_backend_t *b, uint64_t size, mst_err_t *err);
+void mst_cuda_free(mst_backend_t *b);
+uint64_t mst_cuda_left(mst_backend_t *b);      /* bytes that are free */
+
+
+/* mst_cuda_matrix.c */
+
+mst_matrix_t *mst_cuda_matrix(mst_backend_t *b, mst_matrix_kind_t kind,
+    const mst_matrix_part_t *parts, uint32_t n_parts, uint32_t width,
+    mst_err_t *err);
+mst_vector_t *mst_cuda_vector(mst_backend_t *b, const void *f32, uint32_t n,
+    mst_err_t *err);
+void mst_cuda_matrix_end(mst_backend_t *b);    /* nothing more is loaded */
+
+
+/* mst_cuda_buffer.c: after the weights */
+
+int mst_cuda_ready(mst_backend_t *b, mst_err_t *err);
+
+
+/* mst_cuda_step.c */
+
+void mst_cuda_begin(mst_backend_t *b, const mst_backend_step_t *step);
+mst_cuda_cmd_t *mst_cuda_note(mst_backend_t *b, mst_cuda_op_t op);
+int mst_cuda_sync(mst_backend_t *b, const float **logits, mst_err_t *err);
+uint32_t mst_cuda_warm(const mst_backend_t *b, uint32_t i);
+void mst_cuda_step_free(mst_backend_t *b);
+
+
+/* the first error stands; nothing is launched behind it */
+
+#define mst_cuda_go(b, call)                                                  \
+    ((b)->rc = (b)->rc == cudaSuccess ? (int) (call) : (b)->rc)
+
+
+/* mst_cuda_chain.c: the noted operations onto the stream, b->rc says how it
+   went; logits of the wanted rows from "first" on */
+
+void mst_cuda_chain(mst_backend_t *b);
+void mst_cuda_head(mst_backend_t *b, uint32_t first, uint32_t n);
+
+
+/* mst_cuda_gemm.c */
+
+int mst_cuda_gemm_init(mst_backend_t *b, mst_err_t *err);
+void mst_cuda_gemm_free(mst_backend_t *b);
+
+/* y[row] = m x[row] for n rows, padded ones: what the buffers have */
+int mst_cuda_gemm(mst_backend_t *b, const mst_matrix_t *m, const void *x,
+    void *y, uint32_t n, mst_cuda_out_t out);
+
+/* the fastest of what the library offers for each shape of the model */
+int mst_cuda_gemm_tune(mst_backend_t *b, mst_err_t *err);
+
+
+#endif /* MST_CUDA_H */

@@ -1,0 +1,245 @@
+
+/*
+ * The operations of a step on the stream: library GEMMs with small kernels
+ * between them.
+ */
+
+#include <string.h>
+
+#include "backend/mst_cuda.h"
+
+
+static void
+mst_cuda_norm(mst_backend_t *b, const mst_vector_t *gain)
+{
+    mst_k_norm_t  a = { 0 };
+
+    a.h = b->h;
+    a.gain = gain->f;
+    a.x = b->x;
+    a.eps = b->conf.rms_eps;
+    a.dim = b->conf.dim;
+    a.rows = b->bucket.rows;
+
+    mst_cuda_go(b, mst_k_norm(&a, b->stream));
+}
+
+
+/* y[row][first ..] += bias, which may be NULL */
+
+static void
+mst_cuda_bias(mst_backend_t *b, void *y, uint64_t pitch,
+    const mst_vector_t *bias, int bf16)
+{
+    mst_k_bias_t  a = { 0 };
+
+    if (bias == NULL) {
+        return;
+    }
+
+    a.y = y;
+    a.pitch = pitch;
+    a.bias = bias->f;
+    a.width = bias->n;
+    a.rows = b->bucket.rows;
+    a.bf16 = bf16;
+
+    mst_cuda_go(b, mst_k_bias(&a, b->stream));
+}
+
+
+static void
+mst_cuda_embed(mst_backend_t *b, const mst_cuda_cmd_t *cmd)
+{
+    uint32_t           i;
+    mst_k_embed_t      a = { 0 };
+    mst_k_attn_plan_t  plan = { 0 };
+
+    for (i = 0; b->fast && i < b->n_windows; i++) {
+        plan.step = b->dev;
+        plan.shape = b->shape;
+        plan.window = b->windows[i];
+        plan.work = b->work[i];
+        mst_cuda_go(b, mst_k_attn_plan(&plan, b->stream));
+    }
+
+    a.step = b->dev;
+    a.embd = cmd->matrix->w;
+    a.h = b->h;
+    a.freqs = b->freqs;
+    a.turns = b->turns;
+    a.rope_scale = b->conf.rope_scale != 0 ? b->conf.rope_scale : 1;
+    a.rope_dim = b->conf.rope_dim;
+    a.dim = b->conf.dim;
+    a.rows = b->bucket.rows;
+    a.n_vocab = b->conf.n_vocab;
+
+    mst_cuda_go(b, mst_k_embed(&a, b->stream));
+}
+
+
+static void
+mst_cuda_qkv(mst_backend_t *b, const mst_cuda_cmd_t *cmd)
+{
+    uint32_t  kv_dim;
+
+    kv_dim = b->conf.n_kv_heads * b->conf.head_dim;
+
+    mst_cuda_norm(b, cmd->w->attn_norm);
+    mst_cuda_go(b, mst_cuda_gemm(b, cmd->w->qkv, b->x, b->qkv,
+                                 b->bucket.rows, MST_CUDA_BF16));
+
+    mst_cuda_bias(b, b->qkv, b->qkv_dim, cmd->w->q_bias, 1);
+    mst_cuda_bias(b, b->qkv + b->q_dim, b->qkv_dim, cmd->w->k_bias, 1);
+    mst_cuda_bias(b, b->qkv + b->q_dim + kv_dim, b->qkv_dim, cmd->w->v_bias,
+                  1);
+}
+
+
+static void
+mst_cuda_plain(mst_backend_t *b, uint32_t layer)
+{
+    mst_k_plain_t  a = { 0 };
+
+    a.step = b->dev;
+    a.qkv = b->qkv;
+    a.turns = b->turns;
+    a.kv = (uint16_t *) (b->kv + layer * b->kv_layer);
+    a.out = b->mix;
+    a.block_stride = b->kv_block / 2;
+    a.rows = b->bucket.rows;
+    a.n_heads = b->conf.n_heads;
+    a.n_kv_heads = b->conf.n_kv_heads;
+    a.head_dim = b->conf.head_dim;
+    a.rope_dim = b->conf.rope_dim;
+    a.window = b->windows[b->window[layer]];
+
+    mst_cuda_go(b, mst_k_plain_rope(&a, b->stream));
+    mst_cuda_go(b, mst_k_plain_attn(&a, b->stream));
+}
+
+
+static void
+mst_cuda_attend(mst_backend_t *b, const mst_cuda_cmd_t *cmd)
+{
+    mst_k_attn_t  a = { 0 };
+
+    if (!b->fast) {
+        mst_cuda_plain(b, cmd->layer);
+        return;
+    }
+
+    a.step = b->dev;
+    a.shape = b->shape;
+    a.window = b->windows[b->window[cmd->layer]];
+    a.work = b->work[b->window[cmd->layer]];
+    a.qkv = b->qkv;
+    a.turns = b->turns;
+    a.pairs = b->conf.rope_dim / 2;
+    a.kv = b->kv + cmd->layer * b->kv_layer;
+    a.block_stride = b->kv_block;
+    a.kv_type = MST_K_KV_BF16;
+    a.out = b->mix;
+    a.out_type = MST_K_OUT_BF16;
+
+    if (!b->decode) {
+        mst_cuda_go(b, mst_k_attn_rope(&a, b->stream));
+        mst_cuda_go(b, mst_k_attn_prefill(&a, b->stream));
+    }
+
+    mst_cuda_go(b, mst_k_attn_decode(&a, b->stream));
+}
+
+
+static void
+mst_cuda_add(mst_backend_t *b, const mst_matrix_t *m, const uint16_t *x,
+    const mst_vector_t *bias)
+{
+    mst_cuda_go(b, mst_cuda_gemm(b, m, x, b->h, b->bucket.rows,
+                                 MST_CUDA_ADD));
+    mst_cuda_bias(b, b->h, b->conf.dim, bias, 0);
+}
+
+
+static void
+mst_cuda_gate_up(mst_backend_t *b, const mst_cuda_cmd_t *cmd)
+{
+    mst_k_swiglu_t  a = { 0 };
+
+    mst_cuda_norm(b, cmd->w->ffn_norm);
+    mst_cuda_go(b, mst_cuda_gemm(b, cmd->w->gate_up, b->x, b->gate_up,
+                                 b->bucket.rows, MST_CUDA_BF16));
+
+    a.gate_up = b->gate_up;
+    a.gate_bias = cmd->w->gate_bias ? cmd->w->gate_bias->f : NULL;
+    a.up_bias = cmd->w->up_bias ? cmd->w->up_bias->f : NULL;
+    a.y = b->act;
+    a.ff_dim = b->conf.ff_dim;
+    a.rows = b->bucket.rows;
+
+    mst_cuda_go(b, mst_k_swiglu(&a, b->stream));
+}
+
+
+void
+mst_cuda_head(mst_backend_t *b, uint32_t first, uint32_t n)
+{
+    mst_k_norm_t           a = { 0 };
+    const mst_cuda_cmd_t  *cmd;
+
+    cmd = &b->cmds[b->n_cmds - 1];
+
+    a.h = b->h;
+    a.gain = cmd->norm->f;
+    a.x = b->x;
+    a.pick = b->dev.wanted + first;
+    a.eps = b->conf.rms_eps;
+    a.dim = b->conf.dim;
+    a.rows = n;
+
+    mst_cuda_go(b, mst_k_norm(&a, b->stream));
+    mst_cuda_go(b, mst_cuda_gemm(b, cmd->matrix, b->x, b->logits, n,
+                                 MST_CUDA_F32));
+}
+
+
+void
+mst_cuda_chain(mst_backend_t *b)
+{
+    uint32_t               i;
+    const mst_cuda_cmd_t  *cmd;
+
+    for (i = 0; i < b->n_cmds; i++) {
+        cmd = &b->cmds[i];
+
+        switch (cmd->op) {
+
+        case MST_CUDA_EMBED:
+            mst_cuda_embed(b, cmd);
+            break;
+
+        case MST_CUDA_QKV:
+            mst_cuda_qkv(b, cmd);
+            break;
+
+        case MST_CUDA_ATTEND:
+            mst_cuda_attend(b, cmd);
+            break;
+
+        case MST_CUDA_OUT:
+            mst_cuda_add(b, cmd->w->out, b->mix, cmd->w->out_bias);
+            break;
+
+        case MST_CUDA_GATE_UP:
+            mst_cuda_gate_up(b, cmd);
+            break;
+
+        case MST_CUDA_DOWN:
+            mst_cuda_add(b, cmd->w->down, b->act, cmd->w->down_bias);
+            break;
+
+        case MST_CUDA_HEAD:
+            break;
+        }
+    }
+}
