@@ -324,7 +324,7 @@ bad_dims_overflow(build_t *b)
 static void
 bad_dims_sign(build_t *b)
 {
-    matrix(b, "t", 1ull << 62, 2, 14, 0);
+    matrix(b, "t", 1ull << 62, 2, 16, 0);
 }
 
 
@@ -373,7 +373,7 @@ bad_end(build_t *b)
 static void
 bad_unknown_outside(build_t *b)
 {
-    matrix(b, "t", 256, 1, 12, 4096);
+    matrix(b, "t", 256, 1, 16, 4096);
 }
 
 
