@@ -107,7 +107,8 @@ NVCC       ?= $(CUDA)/bin/nvcc
 CUDA_ARCHS ?= 80 86 89 90a
 CUDA_GEN    = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a))
 NVCC_FLAGS  = -std=c++17 -O3 -lineinfo -I. -Isrc -MMD -MP $(CUDA_GEN) \
-              -Werror all-warnings -Xcompiler -fPIC,-fvisibility=hidden
+              -Werror all-warnings -Xcompiler -fPIC,-fvisibility=hidden \
+              -Xcompiler -fno-exceptions,-fno-threadsafe-statics
 KERNELS     = $(sort $(wildcard kernels/*.cu))
 CUDA_SRCS   = $(sort $(wildcard src/backend/mst_cuda*.c))
 CUDA_OBJS   = $(KERNELS:%.cu=$(BUILD)/%.o) $(CUDA_SRCS:%.c=$(BUILD)/%.o)
@@ -131,7 +132,7 @@ $(CUDA_SRCS:%.c=$(BUILD)/%.o): $(BUILD)/%.o: %.c
 
 $(BUILD)/libmst_cuda.so: $(CUDA_OBJS) $(BUILD)/libmst.a
 	$(call Q,LD)$(CC) -shared -o $@.new $^ -Wl,--exclude-libs,ALL \
-	    -Wl,-rpath,$(CUDA)/lib64 -L$(CUDA)/lib64 \
+	    -Wl,-z,defs -Wl,-rpath,$(CUDA)/lib64 -L$(CUDA)/lib64 \
 	    -lcublasLt -lcudart_static -lm -lpthread -ldl -lrt
 	@mv $@.new $@
 
