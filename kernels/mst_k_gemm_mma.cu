@@ -13,8 +13,9 @@
  * e4m3 becomes fp16 by moving bits, which is exact but for a factor of 2^8
  * (only sm_89 has an instruction for it, and its emulation is long).
  *
- * Weights are read once per 32 tokens.  Not measured, and not yet compared
- * with float64 on a device.
+ * Weights are read once per 32 tokens.  Compared with float64 on an H200
+ * (gemm_test, 30 Nov 2026); its time was not measured, and it has not run on
+ * an sm_80, 86 or 89.
  */
 
 #include "kernels/mst_k_gemm_put.h"

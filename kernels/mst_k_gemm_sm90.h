@@ -19,25 +19,34 @@
  *
  * THIN and SPLIT add the same numbers in the same order.
  *
- * Bytes: the weights once (Mistral-7B: 13.9 GB of layers in bf16, 0.27 GB of
+ * Bytes: the weights once (Mistral-7B: 14.0 GB of layers in bf16, 0.27 GB of
  * head), activations from the L2, n / rows of a CTA as many.  Operations:
  * 2 n rows width.  The limit is reading, 4.56 TB/s: 3,120 us in bf16.
  *
- * Measured: only a version before the slabs (units apart, copies of 4 KB;
- * sums of squares by dependent loads), and its outputs were NOT compared, as
- * the test stopped at a shape that it refused.  H200, 30 Nov 2026,
- * `gemm_bench`, us per layer qkv / out / gate-up / down, head, and 32 layers
- * with head, programmatic launch; cuBLASLt's chain in the same run:
+ * Measured on an H200, 30 Nov 2026, `gemm_bench bf16` and `gemm_bench e4m3`,
+ * us per layer, head, and 32 layers with head but without attention (median
+ * of 15 graphs, programmatic launch); last, cuBLASLt's chain in the same run,
+ * which does no norm, SwiGLU or residual:
  *
- *     bf16 n 1    14.4 / 11.9 / 59.0 / 30.1, 72.9    3,870    3,727
- *     bf16 n 8    14.4 / 11.9 / 58.9 / 30.1, 72.7    4,008    3,755
- *     bf16 n 32   16.2 / 12.3 / 59.3 / 30.3, 73.9    3,835    3,877
- *     bf16 n 128  27.4 / 22.9 / 67.4 / 36.0, 78.9    5,611    4,283
- *     e4m3 n 8    11.9 /  9.6 / 28.7 / 16.2, 72.7    2,274    2,115
- *     e4m3 n 32   11.1 /  8.7 / 29.6 / 17.7, 72.7    2,214    2,173
+ *                 qkv    out  gate-up  down   head   chain   cuBLASLt
+ *     bf16   1   13.4   10.0   52.7   27.7   63.6    3,474      3,739
+ *            8   13.5   10.1   52.7   27.7   64.1    3,589      3,744
+ *           16   14.0   10.2   53.2   28.2   64.9    3,717      3,792
+ *           32   15.9   11.9   53.5   30.2   65.1    3,592      3,831
+ *           64   17.5   13.2   55.8   32.4   67.7    3,895      4,055
+ *          128   21.2   16.0   62.9   35.8   76.1    5,149      4,304
+ *     e4m3   1    8.4    7.5   27.8   15.7   63.8    1,972      2,089
+ *            8    8.3    7.1   27.8   15.7   63.9    2,034      2,116
+ *           16    9.4    8.2   28.8   16.4   66.0    2,247      2,133
+ *           32   10.1    8.3   28.7   17.4   64.9    2,115      2,171
+ *           64   11.6    9.7   30.5   18.7   67.6    2,383      2,169
+ *          128   15.2   12.3   36.0   21.8   74.3    3,252      2,414
  *
- * A prototype whose CTAs read one run of bytes each took 3,340 us (n 8,
- * bf16) and 1,810 (e4m3): what the slabs are to bring back.
+ * So cuBLASLt is the better choice from 128 tokens in bf16 and at 16 and
+ * from 64 in e4m3.  The chain takes longer than the sum of its operations
+ * (n 8: 3,392, n 128: 4,425 in bf16): not explained; and at n 128 the same
+ * setting took 5,777 in `gemm_bench rings bf16 128` of the same job.  There,
+ * for n 8 and 32, rings of 2 tiles lose 2 to 4 %, other depths 2 % or less.
  */
 
 #ifndef MST_K_GEMM_SM90_H
