@@ -221,6 +221,11 @@ ngx_http_mistral_model_t *ngx_http_mistral_find_model(
 ngx_uint_t ngx_http_mistral_model_has_name(ngx_http_mistral_model_t *m,
     ngx_str_t *name);
 
+/* file.c: a whole regular file of at most "max" bytes; "path" is made absolute,
+   from the configuration's directory.  NGX_ERROR: a sentence was logged */
+ngx_int_t ngx_http_mistral_file_read(ngx_conf_t *cf, ngx_str_t *path,
+    size_t max, ngx_str_t *text);
+
 /* model.c */
 char *ngx_http_mistral_model_block(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

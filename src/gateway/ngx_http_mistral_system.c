@@ -20,8 +20,6 @@ static ngx_int_t ngx_http_mistral_system_how(ngx_str_t *word,
     mst_system_how_t *how);
 static ngx_int_t ngx_http_mistral_system_file(ngx_conf_t *cf, ngx_str_t *path,
     ngx_str_t *text);
-static ngx_int_t ngx_http_mistral_system_read(ngx_conf_t *cf, ngx_fd_t fd,
-    ngx_str_t *path, ngx_str_t *text);
 static ngx_int_t ngx_http_mistral_system_clean(ngx_http_request_t *r,
     ngx_str_t *text);
 
@@ -101,74 +99,21 @@ ngx_http_mistral_system_how(ngx_str_t *word, mst_system_how_t *how)
 static ngx_int_t
 ngx_http_mistral_system_file(ngx_conf_t *cf, ngx_str_t *path, ngx_str_t *text)
 {
-    ngx_fd_t   fd;
-    ngx_int_t  rc;
+    size_t  size;
 
     if (path->len == 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "no path behind \"file:\"");
         return NGX_ERROR;
     }
 
-    if (ngx_conf_full_name(cf->cycle, path, 1) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    fd = ngx_open_file(path->data, NGX_FILE_RDONLY|NGX_FILE_NONBLOCK,
-                       NGX_FILE_OPEN, 0);
-
-    if (fd == NGX_INVALID_FILE) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
-                           ngx_open_file_n " \"%V\" failed", path);
-        return NGX_ERROR;
-    }
-
-    rc = ngx_http_mistral_system_read(cf, fd, path, text);
-
-    if (ngx_close_file(fd) == NGX_FILE_ERROR) {
-        ngx_conf_log_error(NGX_LOG_ALERT, cf, ngx_errno,
-                           ngx_close_file_n " \"%V\" failed", path);
-    }
-
-    return rc;
-}
-
-
-static ngx_int_t
-ngx_http_mistral_system_read(ngx_conf_t *cf, ngx_fd_t fd, ngx_str_t *path,
-    ngx_str_t *text)
-{
-    size_t           size;
-    ssize_t          n;
-    ngx_file_info_t  fi;
-
-    if (ngx_fd_info(fd, &fi) == NGX_FILE_ERROR) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
-                           ngx_fd_info_n " \"%V\" failed", path);
-        return NGX_ERROR;
-    }
-
-    if (!ngx_is_file(&fi) || ngx_file_size(&fi) > NGX_HTTP_MISTRAL_SYSTEM_SIZE)
+    if (ngx_http_mistral_file_read(cf, path, NGX_HTTP_MISTRAL_SYSTEM_SIZE,
+                                   text)
+        != NGX_OK)
     {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\" must be a file of at most %d bytes",
-                           path, NGX_HTTP_MISTRAL_SYSTEM_SIZE);
         return NGX_ERROR;
     }
 
-    size = (size_t) ngx_file_size(&fi);
-
-    text->data = ngx_pnalloc(cf->pool, size + 1);
-    if (text->data == NULL) {
-        return NGX_ERROR;
-    }
-
-    n = ngx_read_fd(fd, text->data, size);
-
-    if (n != (ssize_t) size) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, n == -1 ? ngx_errno : 0,
-                           ngx_read_fd_n " \"%V\" failed", path);
-        return NGX_ERROR;
-    }
+    size = text->len;
 
     /* the end of the last line is the file's, not the text's */
 

@@ -14,10 +14,6 @@
 #include "text/mst_jinja.h"
 
 
-static ngx_int_t ngx_http_mistral_template_read(ngx_conf_t *cf, ngx_fd_t fd,
-    ngx_str_t *path, ngx_str_t *text);
-
-
 /* the name of one of Mistral's formats, or a file; relative to the
    configuration's directory, as files that an operator writes are */
 
@@ -25,8 +21,6 @@ ngx_int_t
 ngx_http_mistral_template_set(ngx_conf_t *cf, ngx_http_mistral_model_t *m,
     ngx_str_t *value)
 {
-    ngx_fd_t   fd;
-    ngx_int_t  rc;
     ngx_str_t  path;
 
     m->chat_name = *value;
@@ -40,68 +34,7 @@ ngx_http_mistral_template_set(ngx_conf_t *cf, ngx_http_mistral_model_t *m,
 
     path = *value;
 
-    if (ngx_conf_full_name(cf->cycle, &path, 1) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    fd = ngx_open_file(path.data, NGX_FILE_RDONLY|NGX_FILE_NONBLOCK,
-                       NGX_FILE_OPEN, 0);
-
-    if (fd == NGX_INVALID_FILE) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
-                           ngx_open_file_n " \"%V\" failed", &path);
-        return NGX_ERROR;
-    }
-
-    rc = ngx_http_mistral_template_read(cf, fd, &path, &m->chat);
-
-    if (ngx_close_file(fd) == NGX_FILE_ERROR) {
-        ngx_conf_log_error(NGX_LOG_ALERT, cf, ngx_errno,
-                           ngx_close_file_n " \"%V\" failed", &path);
-    }
-
-    return rc;
-}
-
-
-static ngx_int_t
-ngx_http_mistral_template_read(ngx_conf_t *cf, ngx_fd_t fd, ngx_str_t *path,
-    ngx_str_t *text)
-{
-    size_t           size;
-    ssize_t          n;
-    ngx_file_info_t  fi;
-
-    if (ngx_fd_info(fd, &fi) == NGX_FILE_ERROR) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
-                           ngx_fd_info_n " \"%V\" failed", path);
-        return NGX_ERROR;
-    }
-
-    if (!ngx_is_file(&fi) || ngx_file_size(&fi) > MST_JINJA_SOURCE) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\" must be a file of at most %d bytes",
-                           path, MST_JINJA_SOURCE);
-        return NGX_ERROR;
-    }
-
-    size = (size_t) ngx_file_size(&fi);
-
-    text->len = size;
-    text->data = ngx_pnalloc(cf->pool, size + 1);
-    if (text->data == NULL) {
-        return NGX_ERROR;
-    }
-
-    n = ngx_read_fd(fd, text->data, size);
-
-    if (n != (ssize_t) size) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, n == -1 ? ngx_errno : 0,
-                           ngx_read_fd_n " \"%V\" failed", path);
-        return NGX_ERROR;
-    }
-
-    return NGX_OK;
+    return ngx_http_mistral_file_read(cf, &path, MST_JINJA_SOURCE, &m->chat);
 }
 
 
