@@ -9,29 +9,6 @@
 #include "text/mst_fim.h"
 
 
-static chats_t  chats;
-
-
-static int
-setup(void **state)
-{
-    (void) state;
-    chats_open(&chats);
-
-    return 0;
-}
-
-
-static int
-teardown(void **state)
-{
-    (void) state;
-    chats_close(&chats);
-
-    return 0;
-}
-
-
 static void
 expect_ids(const mst_tokenizer_t *t, const mst_prompt_t *p,
     const uint32_t *want, size_t n)
@@ -143,5 +120,5 @@ main(void)
         cmocka_unit_test(test_cannot)
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, chats_setup, chats_teardown);
 }

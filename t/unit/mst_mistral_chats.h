@@ -240,4 +240,29 @@ chats_encode(const mst_tokenizer_t *t, const mst_prompt_t *p)
 }
 
 
+/* what the tests of a group share */
+
+static chats_t  chats;
+
+
+static inline int
+chats_setup(void **state)
+{
+    (void) state;
+    chats_open(&chats);
+
+    return 0;
+}
+
+
+static inline int
+chats_teardown(void **state)
+{
+    (void) state;
+    chats_close(&chats);
+
+    return 0;
+}
+
+
 #endif /* MST_MISTRAL_CHATS_H */

@@ -28,9 +28,6 @@ typedef struct {
 } check_t;
 
 
-static chats_t  chats;
-
-
 static const check_t  cases[] = {
 
     /* order */
@@ -158,26 +155,6 @@ static const check_t  cases[] = {
 };
 
 
-static int
-setup(void **state)
-{
-    (void) state;
-    chats_open(&chats);
-
-    return 0;
-}
-
-
-static int
-teardown(void **state)
-{
-    (void) state;
-    chats_close(&chats);
-
-    return 0;
-}
-
-
 static void
 run(const check_t *c, int spm, uint32_t version)
 {
@@ -275,5 +252,5 @@ main(void)
         cmocka_unit_test(test_many)
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, chats_setup, chats_teardown);
 }

@@ -7,29 +7,6 @@
 #include "mst_mistral_chats.h"
 
 
-static chats_t  chats;
-
-
-static int
-setup(void **state)
-{
-    (void) state;
-    chats_open(&chats);
-
-    return 0;
-}
-
-
-static int
-teardown(void **state)
-{
-    (void) state;
-    chats_close(&chats);
-
-    return 0;
-}
-
-
 static void
 golden_line(const json_t *line)
 {
@@ -172,5 +149,5 @@ main(void)
         cmocka_unit_test(test_effort)
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, chats_setup, chats_teardown);
 }

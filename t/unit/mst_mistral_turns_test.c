@@ -6,29 +6,6 @@
 #include "mst_mistral_spans.h"
 
 
-static chats_t  chats;
-
-
-static int
-setup(void **state)
-{
-    (void) state;
-    chats_open(&chats);
-
-    return 0;
-}
-
-
-static int
-teardown(void **state)
-{
-    (void) state;
-    chats_close(&chats);
-
-    return 0;
-}
-
-
 static void
 test_joined(void **state)
 {
@@ -189,5 +166,5 @@ main(void)
         cmocka_unit_test(test_thoughts)
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, chats_setup, chats_teardown);
 }

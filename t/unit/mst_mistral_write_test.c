@@ -9,29 +9,6 @@
 #include "base/mst_mem.h"
 
 
-static chats_t  chats;
-
-
-static int
-setup(void **state)
-{
-    (void) state;
-    chats_open(&chats);
-
-    return 0;
-}
-
-
-static int
-teardown(void **state)
-{
-    (void) state;
-    chats_close(&chats);
-
-    return 0;
-}
-
-
 #define TOOLS  "\"tools\":[{\"function\":{\"parameters\":{\"b\":1.50,"       \
     "\"a\":[1e5,\"\\u00e9\\/\"]},\"strict\":true,\"name\":\"f\"}},"          \
     "{\"type\":\"function\",\"function\":{\"name\":\"g\",\"description\":"   \
@@ -269,5 +246,5 @@ main(void)
         cmocka_unit_test(test_no_memory)
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, chats_setup, chats_teardown);
 }
