@@ -95,6 +95,10 @@ test_alloc(size_t n)
     CHECK(cudaMalloc((void **) &p, n * sizeof(T) + 256));
     CHECK(cudaMemset(p, 0xff, n * sizeof(T) + 256));
 
+    /* the tests' stream does not wait for the one that this is in */
+
+    CHECK(cudaDeviceSynchronize());
+
     return p;
 }
 
@@ -990,6 +994,31 @@ test_cases(int quick)
 }
 
 
+/* chunks of many tiles, and graphs of several layers */
+
+static void
+test_long(void)
+{
+    test_case_t  c;
+
+    c = test_uniform(1, 0, 512, MST_K_KV_BF16);
+    c.name = "prefill 512";
+    test_case(&c, 0);
+    c = test_uniform(1, 0, 2048, MST_K_KV_BF16);
+    c.name = "prefill 2048";
+    test_case(&c, 0);
+    c = test_uniform(2, 700, 1000, MST_K_KV_BF16);
+    c.name = "prefill 2 x 1000 after 700";
+    test_case(&c, 0);
+    c.window = 500;
+    c.name = "the same, window 500";
+    test_case(&c, 0);
+    test_time_prefill(1, 0, 512, MST_K_KV_BF16, 0);
+    test_time_prefill(1, 0, 2048, MST_K_KV_BF16, 0);
+    test_time_prefill(4, 0, 2048, MST_K_KV_FP8, 0);
+}
+
+
 int
 main(int argc, char **argv)
 {
@@ -1030,6 +1059,12 @@ main(int argc, char **argv)
                "\n", test_time_plan(1, 575, 1), test_time_plan(32, 575, 1),
                test_time_plan(256, 575, 1), test_time_plan(8, 0, 1024));
         return 0;
+    }
+
+    if (argc > 1 && strcmp(argv[1], "long") == 0) {
+        test_long();
+        printf("%d wrong\n", test_bad);
+        return test_bad != 0;
     }
 
     test_cases(argc > 1 && strcmp(argv[1], "quick") == 0);
