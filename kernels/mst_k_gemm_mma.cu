@@ -14,8 +14,8 @@
  * (only sm_89 has an instruction for it, and its emulation is long).
  *
  * Weights are read once per 32 tokens.  Compared with float64 on an H200
- * (gemm_test, 30 Nov 2026); its time was not measured, and it has not run on
- * an sm_80, 86 or 89.
+ * (mst_k_gemm_test, 30 Nov 2026); its time was not measured, and it has not
+ * run on an sm_80, 86 or 89.
  */
 
 #include "kernels/mst_k_gemm_put.h"

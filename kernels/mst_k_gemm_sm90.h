@@ -23,10 +23,10 @@
  * head), activations from the L2, n / rows of a CTA as many.  Operations:
  * 2 n rows width.  The limit is reading, 4.56 TB/s: 3,120 us in bf16.
  *
- * Measured on an H200, 30 Nov 2026, `gemm_bench bf16` and `gemm_bench e4m3`,
- * us per layer, head, and 32 layers with head but without attention (median
- * of 15 graphs, programmatic launch); last, cuBLASLt's chain in the same run,
- * which does no norm, SwiGLU or residual:
+ * Measured on an H200, 30 Nov 2026, `mst_k_gemm_bench bf16` and the same with
+ * e4m3, us per layer, head, and 32 layers with head but without attention
+ * (median of 15 graphs, programmatic launch); last, cuBLASLt's chain in the
+ * same run, which does no norm, SwiGLU or residual:
  *
  *                 qkv    out  gate-up  down   head   chain   cuBLASLt
  *     bf16   1   13.4   10.0   52.7   27.7   63.6    3,474      3,739
@@ -45,8 +45,9 @@
  * So cuBLASLt is the better choice from 128 tokens in bf16 and at 16 and
  * from 64 in e4m3.  The chain takes longer than the sum of its operations
  * (n 8: 3,392, n 128: 4,425 in bf16): not explained; and at n 128 the same
- * setting took 5,777 in `gemm_bench rings bf16 128` of the same job.  There,
- * for n 8 and 32, rings of 2 tiles lose 2 to 4 %, other depths 2 % or less.
+ * setting took 5,777 in `mst_k_gemm_bench rings bf16 128` of the same job.
+ * There, for n 8 and 32, rings of 2 tiles lose 2 to 4 %, other depths 2 % or
+ * less.
  */
 
 #ifndef MST_K_GEMM_SM90_H

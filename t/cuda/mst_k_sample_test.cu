@@ -582,7 +582,12 @@ bench(uint32_t n_vocab, uint32_t n)
 int
 main(int argc, char **argv)
 {
-    int  bad;
+    int  bad, n;
+
+    if (cudaGetDeviceCount(&n) != cudaSuccess || n == 0) {
+        printf("skipped: no CUDA device\n");
+        return 0;
+    }
 
     if (argc > 1 && strcmp(argv[1], "bench") == 0) {
         bench(32768, 1);

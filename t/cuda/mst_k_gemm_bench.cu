@@ -5,8 +5,8 @@
  * graph over the layers' weights (at least 1 GB); cuBLASLt beside, best of
  * its first 8 algorithms for each matrix, in the same run.
  *
- *     gemm_bench [bf16|e4m3] [n..]
- *     gemm_bench rings bf16|e4m3 n     other depths of the rings
+ *     mst_k_gemm_bench [bf16|e4m3] [n..]
+ *     mst_k_gemm_bench rings bf16|e4m3 n     other depths of the rings
  */
 
 #include <functional>

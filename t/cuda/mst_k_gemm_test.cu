@@ -4,8 +4,8 @@
  * inputs that it read, outputs poisoned before; equal bits of a token alone
  * and among others, over replays, plain and with programmatic launch.
  *
- *     gemm_test            checks; the last line is "N passed, N failed"
- *     gemm_test one        the smallest shape only (compute-sanitizer)
+ *     mst_k_gemm_test        checks; the last line is "N passed, N failed"
+ *     mst_k_gemm_test one    the smallest shape only (compute-sanitizer)
  */
 
 #include "gemm_rig.h"
