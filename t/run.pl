@@ -8,6 +8,9 @@
 #
 #     perl t/run.pl [FILE...]           default: everything
 #
+# One more runs at once than there are cores (JOBS=N), up to eight: most of
+# them wait most of the time.  What takes longest begins first.
+#
 # "san:FILE" is FILE with the build in $BUILD/san (make SAN=1 all) and an
 # nginx that can load it.  LONG=1 adds t/clients-slow and what takes longest
 # under sanitizers.
@@ -20,6 +23,7 @@ use File::Temp qw/ tempdir /;
 use TAP::Harness;
 
 use constant { LINES => 500, LIMIT => 900 };       # of a failure; seconds
+use constant MOST => 8;                            # at once
 
 my $build = $ENV{BUILD} || 'build';
 
@@ -46,11 +50,20 @@ my @tests = @ARGV ? @ARGV : (
     $ENV{LONG} ? (glob 't/clients-slow/*_test.py') : (),
 );
 
+my $slow = qr{^$build/san/t/mst_(?:engine_model|forward)_test$
+              |^san:t/(?:directives|life_long)\.t$|^t/tsan\.t$}x;
+
+@tests = ((grep { /$slow/ } @tests), (grep { !/$slow/ } @tests));
+
+my ($cores) = `nproc` =~ /(\d+)/;
+my $jobs = $ENV{JOBS} || ($cores // 1) + 1;
+
 my $dir = tempdir(CLEANUP => 1);
 my %said;                               # by the name of a test, lines
 
 my $harness = TAP::Harness->new({
     timer => 1,
+    jobs  => $jobs < MOST ? $jobs : MOST,
     exec  => sub { command($_[1]) },
 });
 

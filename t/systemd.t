@@ -11,6 +11,7 @@ use Cwd qw/ abs_path /;
 use File::Copy qw/ copy /;
 use File::Temp qw/ tempdir /;
 use IO::Socket::INET;
+use MistralPort qw/ free_port /;
 use Test::More;
 use Text::ParseWords qw/ shellwords /;
 use Time::HiRes qw/ sleep time /;
@@ -168,13 +169,6 @@ EOC
     close $fh or die $!;
 }
 
-
-sub free_port {
-    my $socket = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 1)
-        or die $!;
-
-    return $socket->sockport;
-}
 
 sub connection {
     return IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port);

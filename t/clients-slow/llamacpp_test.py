@@ -13,7 +13,6 @@ import importlib.util
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,7 +22,7 @@ import urllib.request
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "clients"))
 
-from harness import MODEL, Server, done, ok, same, wait_until
+from harness import MODEL, Server, done, free_port, ok, same, wait_until
 
 HTTP = """
     client_body_buffer_size  16k;
@@ -67,12 +66,6 @@ def find():
     return os.environ.get("LLAMA_SERVER") \
         or (inside and os.path.exists(inside) and inside) \
         or shutil.which("llama-server")
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Llama:

@@ -1,6 +1,7 @@
 """TAP, and an nginx of our own on a free port, for the Python tests."""
 
 import atexit
+import fcntl
 import json
 import os
 import random
@@ -87,6 +88,44 @@ def done():
     sys.exit(1 if failed else 0)
 
 
+def ports():
+    """ten at a time, that no other test of this machine gets while this
+    process lives (t/lib/MistralPort.pm)"""
+
+    where = os.path.join(tempfile.gettempdir(),
+                         "mistral-ports-%d" % os.geteuid())
+    os.makedirs(where, exist_ok=True)
+    locks = []
+
+    for i in range(2000):
+        n = (os.getpid() * 31 + i) % 2000
+        lock = open(os.path.join(where, str(n)), "a")
+
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            continue
+
+        locks.append(lock)
+        yield from range(10000 + 10 * n, 10000 + 10 * n + 10)
+
+
+PORTS = ports()
+
+
+def free_port():
+    for port in PORTS:
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
+
+
 class Server:
     """nginx with the given http block; PORT and POR2 stand for its
     ports."""
@@ -96,12 +135,8 @@ class Server:
         self.prefix = tempfile.mkdtemp(prefix="mistral-")
         os.chmod(self.prefix, 0o755)
 
-        with socket.socket() as s, socket.socket() as s2:
-            s.bind(("127.0.0.1", 0))
-            s2.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
-            self.port2 = s2.getsockname()[1]
-
+        self.port = free_port()
+        self.port2 = free_port()
         self.url = "http://127.0.0.1:%d" % self.port
 
         with open(self.prefix + "/nginx.conf", "w") as f:

@@ -24,6 +24,7 @@ use File::Copy qw/ copy /;
 use File::Temp qw/ tempdir /;
 use IO::Select;
 use IO::Socket::INET;
+use MistralPort qw/ free_port /;
 use POSIX qw/ :sys_wait_h /;
 use Test::More;
 use Time::HiRes qw/ sleep time /;
@@ -517,13 +518,6 @@ sub write_file {
     print $fh $content;
     close $fh or die "$path: $!";
 }
-
-sub free_port {
-    my $sock = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1')
-        or die $!;
-    return $sock->sockport;
-}
-
 
 # the last check of a test: nothing runs, nothing crashed
 

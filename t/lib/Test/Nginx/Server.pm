@@ -9,6 +9,7 @@ use strict;
 use Cwd ();
 use File::Path qw/ make_path remove_tree /;
 use IO::Socket::INET;
+use MistralPort ();
 use Time::HiRes qw/ sleep time /;
 use version;
 
@@ -19,7 +20,7 @@ sub new {
         binary        => $ENV{TEST_NGINX_BINARY} || '/usr/sbin/nginx',
         root          => $ENV{TEST_NGINX_SERVROOT}
                          || Cwd::getcwd() . "/t/servroot_$$",
-        port          => $ENV{TEST_NGINX_PORT} || free_port(),
+        port          => $ENV{TEST_NGINX_PORT} || MistralPort::free_port(),
         log_level     => $ENV{TEST_NGINX_LOG_LEVEL} || 'debug',
         master        => $ENV{TEST_NGINX_MASTER_PROCESS} || 'off',
         user          => $ENV{TEST_NGINX_WORKER_USER},
@@ -40,20 +41,6 @@ sub new {
     $SIG{$_} ||= sub { exit 1 } for qw/ INT TERM HUP /;
 
     return $self;
-}
-
-
-# below the ports that the kernel gives to clients
-
-sub free_port {
-    for (1 .. 100) {
-        my $port = 10000 + int rand 20000;
-        my $socket = IO::Socket::INET->new(LocalAddr => '127.0.0.1',
-                                           LocalPort => $port, Listen => 1);
-        return $port if $socket;
-    }
-
-    die "no free port\n";
 }
 
 
