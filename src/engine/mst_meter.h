@@ -1,6 +1,6 @@
 
 /*
- * How fast an engine is: prompt tokens of steps that are full of them,
+ * How fast an engine is: prompt tokens of steps that have enough of them,
  * requests that end while others wait or no place is free, tokens that are
  * sampled while there is work.  Other time is not counted: it says what was
  * asked for, and nothing of what could be done.  One thread.
@@ -15,7 +15,8 @@
 
 
 typedef struct {
-    mst_rate_t  prompts;           /* the engine adds its full steps */
+    mst_rate_t  prompts;           /* the engine adds its steps, if a part of
+                                      them is prompts */
     mst_rate_t  finishes;
     mst_rate_t  tokens;
     uint64_t    busy_ns;           /* counted until then; 0 = there was no

@@ -11,6 +11,9 @@
 #include "engine/mst_sched.h"
 
 
+#define MST_SCHED_MARGIN  5        /* of a step's time, as it is reckoned */
+
+
 static uint64_t mst_sched_prefill_ns(const mst_sched_t *s, uint64_t tokens);
 static int mst_sched_late(const mst_sched_t *s, const mst_seq_t *q,
     uint64_t now_ns);
@@ -22,6 +25,8 @@ static int mst_sched_grow(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns);
 static void mst_sched_fill(mst_sched_t *s, uint64_t now_ns);
 static int mst_sched_admit(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns);
 static int mst_sched_start(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns);
+static void mst_sched_hurry(mst_sched_t *s, const mst_seq_t *q,
+    uint64_t now_ns);
 static void mst_sched_full(mst_sched_t *s);
 
 
@@ -306,6 +311,7 @@ void
 mst_sched_plan(mst_sched_t *s, uint64_t now_ns)
 {
     s->n_items = 0;
+    s->n_tokens = 0;
     s->left = s->conf.budget;
     s->preempted = 0;
     s->moved = 0;
@@ -315,8 +321,6 @@ mst_sched_plan(mst_sched_t *s, uint64_t now_ns)
     mst_sched_decodes(s, now_ns);
     mst_order_settle(&s->order);
     mst_sched_fill(s, now_ns);
-
-    s->n_tokens = s->conf.budget - s->left;
 }
 
 
@@ -363,6 +367,7 @@ mst_sched_take(mst_sched_t *s, mst_seq_t *q)
     q->item = s->n_items;
 
     s->left -= n;
+    s->n_tokens += n;
     s->items[s->n_items++] = q;
 
     mst_order_charge(&s->order, q);
@@ -405,6 +410,7 @@ mst_sched_untake(mst_sched_t *s, mst_seq_t *q)
 
     s->n_items--;
     s->left += q->n_step;
+    s->n_tokens -= q->n_step;
 
     for (i = q->item; i < s->n_items; i++) {
         s->items[i] = s->items[i + 1];
@@ -505,6 +511,7 @@ mst_sched_fill(mst_sched_t *s, uint64_t now_ns)
                 || mst_sched_grow(s, running, now_ns) == MST_OK)
             {
                 mst_sched_take(s, running);
+                mst_sched_hurry(s, running, now_ns);
             }
 
         } else {
@@ -565,7 +572,8 @@ mst_sched_admit(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
 static int
 mst_sched_start(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
 {
-    int  rc;
+    int       rc;
+    uint64_t  n;
 
     if (mst_room_needs(&s->room, q) > s->conf.pool->n) {
         /* it grew to the whole pool before it was preempted */
@@ -584,9 +592,14 @@ mst_sched_start(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
         return MST_DECLINED;
     }
 
+    /* this step may end before its turn is over, but not before that of those
+       who are in it already; a part more, since the rate is a mean */
+
+    n = s->n_tokens + q->n_tokens - q->n_computed;
+    n += n / MST_SCHED_MARGIN;
+
     if (!q->started && q->claim.ttft_ns
-        && now_ns + mst_sched_prefill_ns(s, q->n_tokens - q->n_computed)
-           > q->claim.ttft_ns)
+        && now_ns + mst_sched_prefill_ns(s, n) > q->claim.ttft_ns)
     {
         mst_room_release(&s->room, q);
         mst_sched_leave(s, q, MST_REFUSE_DEADLINE, 0);
@@ -614,8 +627,32 @@ mst_sched_start(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
     }
 
     mst_sched_take(s, q);
+    mst_sched_hurry(s, q, now_ns);
 
     return MST_OK;
+}
+
+
+/* whose first token comes of this step: it is not made longer than q can
+   wait */
+
+static void
+mst_sched_hurry(mst_sched_t *s, const mst_seq_t *q, uint64_t now_ns)
+{
+    double  room;
+
+    if (q->claim.ttft_ns <= now_ns || q->usage.completion != 0
+        || q->n_computed + q->n_step < q->n_tokens || !(s->rate > 0))
+    {
+        return;
+    }
+
+    room = (double) (q->claim.ttft_ns - now_ns) / (double) MST_S * s->rate;
+    room = room * MST_SCHED_MARGIN / (MST_SCHED_MARGIN + 1) - s->n_tokens;
+
+    if (room < s->left) {
+        s->left = room > 0 ? (uint32_t) room : 0;
+    }
 }
 
 

@@ -63,8 +63,8 @@ typedef struct {
                                                   mst_claim_rank() */
 
     /* rates, per 1000 seconds; 0 = not known */
-    _Atomic uint64_t  prompt_rate;         /* prompt tokens of steps that are
-                                              full of them */
+    _Atomic uint64_t  prompt_rate;         /* prompt tokens of steps that
+                                              have enough of them */
     _Atomic uint64_t  finish_rate;         /* requests, while one more has to
                                               wait */
     _Atomic uint64_t  token_rate;          /* sampled tokens, while there is

@@ -626,7 +626,7 @@ test_deadline(void **state)
     b = submit(&claim, 2000, 1);
     assert_int_equal(tags[b].refused, MST_REFUSE_DEADLINE);
 
-    claim.ttft_ns = now + 210 * MST_MS;
+    claim.ttft_ns = now + 250 * MST_MS;
     b = submit(&claim, 2000, 1);
     assert_int_equal(tags[b].refused, 0);
 
@@ -646,6 +646,54 @@ test_deadline(void **state)
 
     steps(30);
     assert_int_equal(tags[d].done, MST_FINISH_LENGTH);
+    assert_int_equal(tags[b].done, MST_FINISH_LENGTH);
+
+    end();
+}
+
+
+/* a step with a first token that is wanted soon is not made longer by others
+   than it can wait; those go on in the next one */
+
+static void
+test_hurry(void **state)
+{
+    uint32_t            a, b;
+    mst_claim_t         claim;
+    mst_engine_stats_t  s;
+
+    (void) state;
+
+    memset(&claim, 0, sizeof(claim));
+    begin(16, 1000, 4000, 0);
+    step_ns = 100 * MST_MS;
+
+    /* an eighth of a step is enough to be measured */
+
+    (void) submit(&claim, 100, 1);
+    steps(2);
+    mst_engine_stats(engine, &s);
+    assert_true(s.prompt_rate == 0);
+
+    (void) submit(&claim, 200, 1);
+    steps(2);
+    mst_engine_stats(engine, &s);
+    assert_true(s.prompt_rate > 1990 && s.prompt_rate < 2010);
+
+    /* 100 tokens of 0.05 s, that have 0.12 s: 100 others find room in the step,
+       and not 800 */
+
+    b = submit(&claim, 800, 1);
+    claim.ttft_ns = now + 120 * MST_MS;
+    a = submit(&claim, 100, 1);
+    steps(1);
+
+    assert_int_equal(tags[a].done, MST_FINISH_LENGTH);
+    assert_int_equal(tags[b].done, 0);
+    mst_engine_stats(engine, &s);
+    assert_in_range(s.prefilling, 690, 710);
+
+    steps(2);
     assert_int_equal(tags[b].done, MST_FINISH_LENGTH);
 
     end();
@@ -757,6 +805,7 @@ main(void)
         cmocka_unit_test(test_pause),
         cmocka_unit_test(test_pace),
         cmocka_unit_test(test_deadline),
+        cmocka_unit_test(test_hurry),
         cmocka_unit_test(test_deadline_wait),
         cmocka_unit_test(test_rates)
     };
