@@ -18,7 +18,10 @@
 
 #define MST_SAFETENSORS_HEADER   100000000     /* bytes at most, by the
                                                   format */
-#define MST_SAFETENSORS_TENSORS  (1 << 20)
+#define MST_SAFETENSORS_TENSORS  (1 << 17)
+#define MST_SAFETENSORS_DEPTH    3             /* of a shape */
+#define MST_SAFETENSORS_LISTS    (3 * MST_SAFETENSORS_TENSORS + 2)
+#define MST_SAFETENSORS_VALUES   (12 * MST_SAFETENSORS_TENSORS)
 #define MST_SAFETENSORS_NAME     256           /* bytes */
 
 
@@ -298,6 +301,56 @@ mst_safetensors_order(const mst_safetensors_t *s, size_t start, mst_err_t *err)
 }
 
 
+/*
+ * One look at the bytes before a tree is made of them, whose memory may be
+ * fifty times theirs.  What is no JSON is left to the parser.
+ */
+
+static int
+mst_safetensors_scan(const mst_safetensors_t *s, const char *p, size_t len,
+    mst_err_t *err)
+{
+    int       quoted;
+    size_t    i;
+    uint32_t  depth, lists, values;
+
+    quoted = 0;
+    depth = 0;
+    lists = 0;
+    values = 0;
+
+    for (i = 0; i < len; i++) {
+
+        if (p[i] == '"') {
+            quoted = !quoted;
+
+        } else if (quoted) {
+            i += p[i] == '\\';
+
+        } else if (p[i] == '{' || p[i] == '[') {
+            depth++;
+            lists++;
+
+        } else if (p[i] == '}' || p[i] == ']') {
+            depth -= depth != 0;
+
+        } else if (p[i] == ',') {
+            values++;
+        }
+
+        if (depth > MST_SAFETENSORS_DEPTH || lists > MST_SAFETENSORS_LISTS
+            || values > MST_SAFETENSORS_VALUES)
+        {
+            return mst_safetensors_error(s, err, "its header is no list of at "
+                                         "most %d tensors: byte %zu",
+                                         MST_SAFETENSORS_TENSORS, i);
+        }
+    }
+
+    return MST_OK;
+}
+
+
 static int
 mst_safetensors_header(mst_safetensors_t *s, size_t *start, mst_err_t *err)
 {
@@ -323,6 +376,12 @@ mst_safetensors_header(mst_safetensors_t *s, size_t *start, mst_err_t *err)
                                      "file, or one that is cut off (%llu "
                                      "bytes, the file has %zu)",
                                      (unsigned long long) len, s->size);
+    }
+
+    if (mst_safetensors_scan(s, (const char *) s->data + 8, (size_t) len, err)
+        != MST_OK)
+    {
+        return MST_ERROR;
     }
 
     s->header = json_loadb((const char *) s->data + 8, (size_t) len,

@@ -198,6 +198,56 @@ test_damage(void **state)
 }
 
 
+/* lists that no tensor needs: refused before a tree is made of them */
+
+static void
+test_bloat(void **state)
+{
+    char       *header;
+    void       *p;
+    size_t      i, k, size;
+    mst_err_t   err;
+
+    static const struct {
+        const char  *first;
+        const char  *unit;
+        const char  *last;
+    } cases[] = {
+        { "{\"a\":[[]", ",[]", "]}" },
+        { "{\"a\":[{}", ",{}", "]}" },
+        { "{\"a\":[1", ",1", "]}" },
+        { "{\"a\":0", ",\"a\":0", "}" },
+        { "{\"a\":{\"b\":[[1", ",\"]\\\"\"", "]]}}" }
+    };
+
+    (void) state;
+
+    header = malloc(12 << 20);
+    assert_non_null(header);
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        k = strlen(cases[i].first);
+        memcpy(header, cases[i].first, k);
+
+        while (k < (11 << 20)) {
+            memcpy(header + k, cases[i].unit, strlen(cases[i].unit));
+            k += strlen(cases[i].unit);
+        }
+
+        (void) strcpy(header + k, cases[i].last);
+
+        err.text[0] = '\0';
+        p = file_of(header, 0, &size);
+        assert_null(mst_safetensors_open_memory(p, size, "F", &err));
+        assert_non_null(strstr(err.text, "F: its header is no list of at "
+                               "most 131072 tensors: byte "));
+        free(p);
+    }
+
+    free(header);
+}
+
+
 static void
 test_files(void **state)
 {
@@ -241,6 +291,7 @@ main(void)
         cmocka_unit_test(test_good),
         cmocka_unit_test(test_bad),
         cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_bloat),
         cmocka_unit_test(test_files)
     };
 
