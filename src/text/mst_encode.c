@@ -12,8 +12,8 @@
 
 #include "base/mst_mem.h"
 #include "text/mst_encode.h"
+#include "text/mst_memo.h"
 #include "text/mst_split.h"
-
 
 
 struct mst_encode_s {
@@ -27,6 +27,7 @@ struct mst_encode_s {
     mst_split_t             split;
     mst_spm_split_t         spm;
     mst_chain_t             piece;
+    mst_memo_t              memo;      /* of the prompt's pieces */
     uint32_t               *ids;       /* owned */
     size_t                  n;
     size_t                  size;      /* ids allocated */
@@ -46,6 +47,10 @@ mst_encode_create(const mst_tokenizer_t *t, const mst_prompt_t *prompt)
     e->tokenizer = t;
     e->prompt = prompt;
 
+    if (t->kind != MST_TOKENIZER_BYTES) {
+        mst_memo_init(&e->memo, prompt->text.len);
+    }
+
     return e;
 }
 
@@ -58,6 +63,7 @@ mst_encode_destroy(mst_encode_t *e)
     }
 
     mst_chain_fini(&e->piece);
+    mst_memo_fini(&e->memo);
     mst_spm_split_fini(&e->spm);
     mst_free(e->ids);
     mst_free(e);
@@ -196,7 +202,7 @@ mst_encode_one(mst_encode_t *e, uint32_t id)
 
 
 static int
-mst_encode_piece(mst_encode_t *e, mst_str_t piece, size_t *budget)
+mst_encode_merge(mst_encode_t *e, mst_str_t piece, size_t *budget)
 {
     size_t            cost;
     int64_t           id;
@@ -231,6 +237,56 @@ mst_encode_piece(mst_encode_t *e, mst_str_t piece, size_t *budget)
     mst_encode_spend(budget, cost);
 
     return MST_OK;
+}
+
+
+/* as it was before, or by merging */
+
+static int
+mst_encode_piece(mst_encode_t *e, mst_str_t piece, size_t *budget)
+{
+    int               found, rc;
+    size_t            first, i;
+    mst_memo_slot_t  *slot;
+
+    /* what is no part of the text does not stay */
+
+    first = (uintptr_t) piece.data - (uintptr_t) e->prompt->text.data;
+
+    if (e->memo.slots == NULL || piece.len > MST_MEMO_PIECE
+        || first >= e->prompt->text.len)
+    {
+        return mst_encode_merge(e, piece, budget);
+    }
+
+    slot = mst_memo_slot(&e->memo, piece, &found);
+
+    if (found) {
+
+        if (mst_encode_reserve(e, slot->n) != MST_OK) {
+            return MST_ERROR;
+        }
+
+        for (i = 0; i < slot->n; i++) {
+            e->ids[e->n + i] = e->ids[slot->first + i];
+        }
+
+        e->n += slot->n;
+
+        return MST_OK;
+    }
+
+    first = e->n;
+    rc = mst_encode_merge(e, piece, budget);
+
+    if (rc == MST_OK && first <= UINT32_MAX) {
+        slot->data = piece.data;
+        slot->len = (uint16_t) piece.len;
+        slot->first = (uint32_t) first;
+        slot->n = (uint16_t) (e->n - first);
+    }
+
+    return rc;
 }
 
 
@@ -349,6 +405,7 @@ mst_encode_text(mst_encode_t *e, const mst_span_t *span, size_t *budget)
     n = span->skip < e->n - e->first ? span->skip : e->n - e->first;
 
     if (n) {
+        mst_memo_reset(&e->memo);
         e->n -= n;
         memmove(e->ids + e->first, e->ids + e->first + n,
                 (e->n - e->first) * sizeof(uint32_t));

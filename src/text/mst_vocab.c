@@ -73,6 +73,13 @@ mst_vocab_table_size(uint32_t n)
 }
 
 
+static uint64_t
+mst_vocab_hash(int special, const char *data, size_t len)
+{
+    return len ? mst_hash_short((uint64_t) special << 32, data, len) : 0;
+}
+
+
 int64_t
 mst_vocab_find(const mst_vocab_t *v, int special, const char *data,
     size_t len)
@@ -82,7 +89,7 @@ mst_vocab_find(const mst_vocab_t *v, int special, const char *data,
     mst_str_t                s;
     const mst_vocab_slot_t  *slot;
 
-    h = mst_hash((uint64_t) special, data, len);
+    h = mst_vocab_hash(special, data, len);
 
     for (i = (uint32_t) h & v->mask; ; i = (i + 1) & v->mask) {
         slot = &v->slots[i];
@@ -135,7 +142,7 @@ mst_vocab_put(mst_vocab_t *v, uint32_t id, unsigned char type,
         v->max_token = (uint32_t) len;
     }
 
-    h = mst_hash((uint64_t) special, data, len);
+    h = mst_vocab_hash(special, data, len);
     i = (uint32_t) h & v->mask;
 
     for (n = 0; v->slots[i].ref; n++) {

@@ -16,7 +16,7 @@ os.environ["RAYON_NUM_THREADS"] = "1"
 
 import sentencepiece
 import tiktoken
-from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 BUILD = os.environ.get("BUILD", "build")
 FILES = BUILD + "/tokenizers/"
@@ -50,26 +50,55 @@ def timed(encode, data, repeat):
 
 
 def tekken():
+    """ranks by bytes, and tiktoken with them"""
     with open(FILES + "tekken_240718.json") as f:
         d = json.load(f)
     c = d["config"]
     n = c["default_vocab_size"] - c["default_num_special_tokens"]
     ranks = {base64.b64decode(t["token_bytes"]): t["rank"]
              for t in d["vocab"][:n]}
-    return tiktoken.Encoding(name="t", pat_str=c["pattern"],
-                             mergeable_ranks=ranks, special_tokens={})
+    return ranks, tiktoken.Encoding(name="t", pat_str=c["pattern"],
+                                    mergeable_ranks=ranks, special_tokens={})
+
+
+def bytes_of(ranks, path):
+    """a tokenizer.json as SmolLM2's, of the first 40000 ranks"""
+    keep = list(range(33, 127)) + list(range(161, 173)) \
+        + list(range(174, 256))
+    table, n = {}, 0
+    for b in range(256):
+        table[b] = chr(b) if b in keep else chr(256 + n)
+        n += b not in keep
+    small = {t: r for t, r in ranks.items() if r < 40000}
+    spell = lambda t: "".join(table[b] for b in t)
+    merges = sorted((r, small[t[:i]], small[t[i:]], spell(t[:i]),
+                     spell(t[i:])) for t, r in small.items()
+                    for i in range(1, len(t))
+                    if t[:i] in small and t[i:] in small)
+    t = Tokenizer(models.BPE(vocab={spell(k): v for k, v in small.items()},
+                             merges=[m[3:] for m in merges]))
+    t.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Digits(individual_digits=True),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)])
+    t.save(path)
+    return t
 
 
 def main():
     sp = sentencepiece.SentencePieceProcessor(
         model_file=FILES + "mistral_instruct_tokenizer_240323.model.v3")
-    enc = tekken()
+    ranks, enc = tekken()
+    own = tempfile.TemporaryDirectory()
+    path = own.name + "/tokenizer.json"
+    hf = bytes_of(ranks, path)
 
     cases = [
         ("spm v3", "spm", FILES + "mistral_instruct_tokenizer_240323.model.v3",
          "sentencepiece", sp.encode),
         ("tekken", "tekken", FILES + "tekken_240718.json", "tiktoken",
-         enc.encode_ordinary)]
+         enc.encode_ordinary),
+        ("bytes", "hf", path, "tokenizers",
+         lambda s: hf.encode(s, add_special_tokens=False))]
 
     print("%-8s %-8s %10s  %-14s %10s %7s" % ("kind", "texts", "ours MB/s",
                                               "peer", "MB/s", "ratio"))

@@ -1,0 +1,75 @@
+
+/*
+ * What pieces of a text became: a table of the places where they were met
+ * last, so that a word which comes again is looked up in memory that is near
+ * and not merged again.  A piece that falls on another's place takes it over:
+ * what a text does to the table costs time at most, and little.
+ *
+ * Neither text nor ids are copied: both stay where they are while the table
+ * is used.  Belongs to one encoder.
+ */
+
+#ifndef MST_MEMO_H
+#define MST_MEMO_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/mst_hash.h"
+#include "base/mst_str.h"
+
+
+#define MST_MEMO_PIECE  64         /* bytes of a piece at most */
+
+
+typedef struct {
+    const char  *data;             /* of the piece; NULL: none */
+    uint32_t     tag;              /* of its hash */
+    uint32_t     first;            /* of its ids */
+    uint16_t     len;
+    uint16_t     n;                /* ids */
+} mst_memo_slot_t;
+
+
+typedef struct {
+    mst_memo_slot_t  *slots;       /* [mask + 1], NULL: not in use */
+    uint32_t          mask;
+} mst_memo_t;
+
+
+/* for a text of so many bytes; without memory it is not in use */
+void mst_memo_init(mst_memo_t *m, size_t len);
+void mst_memo_fini(mst_memo_t *m);         /* may be called twice */
+
+/* forget all */
+void mst_memo_reset(mst_memo_t *m);
+
+
+/* the slot of a piece of 1 .. MST_MEMO_PIECE bytes, for one use: *found says
+   whether it has the piece's ids; else they may be put there */
+
+static inline mst_memo_slot_t *
+mst_memo_slot(const mst_memo_t *m, mst_str_t piece, int *found)
+{
+    uint32_t          tag;
+    uint64_t          h;
+    mst_memo_slot_t  *slot;
+
+    h = mst_hash_short(0, piece.data, piece.len);
+    tag = (uint32_t) (h >> 32);
+    slot = &m->slots[(uint32_t) h & m->mask];
+
+    *found = slot->tag == tag && slot->len == piece.len && slot->data
+             && memcmp(slot->data, piece.data, piece.len) == 0;
+
+    if (!*found) {
+        slot->data = NULL;
+        slot->tag = tag;
+    }
+
+    return slot;
+}
+
+
+#endif /* MST_MEMO_H */
