@@ -8,6 +8,7 @@
  */
 
 #include "gateway/ngx_http_mistral.h"
+#include "gateway/ngx_http_mistral_engine.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -73,7 +74,9 @@ ngx_http_mistral_init_main_conf(ngx_conf_t *cf, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    if (ngx_http_mistral_add_zone(cf, mmcf) != NGX_OK) {
+    if (ngx_http_mistral_device_library(cf, mmcf) != NGX_OK
+        || ngx_http_mistral_add_zone(cf, mmcf) != NGX_OK)
+    {
         return NGX_CONF_ERROR;
     }
 

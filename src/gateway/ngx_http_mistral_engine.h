@@ -62,6 +62,21 @@ struct ngx_http_mistral_engine_s {
 };
 
 
+/* model.c: complains of "value" in this line; a number from 1 to max */
+char *ngx_http_mistral_model_invalid(ngx_conf_t *cf, ngx_str_t *value);
+char *ngx_http_mistral_model_number(ngx_conf_t *cf, ngx_str_t *value,
+    uint32_t max, uint32_t *number);
+
+/* device.c: the lines that say what computes and how; whether they fit, once
+   the block is read; and the library of those whom a device computes, once the
+   program's place is known */
+char *ngx_http_mistral_device_line(ngx_conf_t *cf,
+    ngx_http_mistral_model_t *m);
+ngx_int_t ngx_http_mistral_device_check(ngx_conf_t *cf,
+    ngx_http_mistral_model_t *m);
+ngx_int_t ngx_http_mistral_device_library(ngx_conf_t *cf,
+    ngx_http_mistral_main_conf_t *mmcf);
+
 /* load.c */
 ngx_http_mistral_model_t *ngx_http_mistral_model_create(ngx_conf_t *cf,
     ngx_str_t *name);

@@ -16,12 +16,10 @@
 
 
 #define NGX_HTTP_MISTRAL_NAME_MAX      255
-#define NGX_HTTP_MISTRAL_THREADS_MAX   64
 #define NGX_HTTP_MISTRAL_CONTEXT_MAX   1048576
 #define NGX_HTTP_MISTRAL_BATCH_MAX     16384
 #define NGX_HTTP_MISTRAL_CHUNK_MAX     65536
 #define NGX_HTTP_MISTRAL_EXPERTS_MAX   64
-#define NGX_HTTP_MISTRAL_KV_MIN        (1024 * 1024)
 
 #define NGX_HTTP_MISTRAL_TIMEOUT       10000
 
@@ -47,10 +45,6 @@ static char *ngx_http_mistral_model_path(ngx_conf_t *cf,
     ngx_http_mistral_block_t *b);
 static char *ngx_http_mistral_model_device(ngx_conf_t *cf,
     ngx_http_mistral_block_t *b);
-static char *ngx_http_mistral_model_dtype(ngx_conf_t *cf,
-    ngx_http_mistral_block_t *b);
-static char *ngx_http_mistral_model_kv_cache(ngx_conf_t *cf,
-    ngx_http_mistral_block_t *b);
 static char *ngx_http_mistral_model_context(ngx_conf_t *cf,
     ngx_http_mistral_block_t *b);
 static char *ngx_http_mistral_model_max_batch(ngx_conf_t *cf,
@@ -69,13 +63,8 @@ static char *ngx_http_mistral_model_experts(ngx_conf_t *cf,
     ngx_http_mistral_block_t *b);
 static char *ngx_http_mistral_model_chat_template(ngx_conf_t *cf,
     ngx_http_mistral_block_t *b);
-static char *ngx_http_mistral_model_number(ngx_conf_t *cf, ngx_str_t *value,
-    uint32_t max, uint32_t *number);
 static ngx_int_t ngx_http_mistral_model_name_ok(ngx_conf_t *cf,
     ngx_str_t *name, size_t max, const char *others);
-static char *ngx_http_mistral_model_unsupported(ngx_conf_t *cf);
-static char *ngx_http_mistral_model_invalid(ngx_conf_t *cf,
-    ngx_str_t *value);
 
 
 static ngx_http_mistral_param_t  ngx_http_mistral_params[] = {
@@ -87,10 +76,16 @@ static ngx_http_mistral_param_t  ngx_http_mistral_params[] = {
       ngx_http_mistral_model_device },
 
     { ngx_string("dtype"), 1, 1,
-      ngx_http_mistral_model_dtype },
+      ngx_http_mistral_model_device },
 
     { ngx_string("kv_cache"), 1, 2,
-      ngx_http_mistral_model_kv_cache },
+      ngx_http_mistral_model_device },
+
+    { ngx_string("weight_layouts"), 1, 1,
+      ngx_http_mistral_model_device },
+
+    { ngx_string("batch_invariant"), 1, 1,
+      ngx_http_mistral_model_device },
 
     { ngx_string("context"), 1, 1,
       ngx_http_mistral_model_context },
@@ -179,7 +174,9 @@ ngx_http_mistral_model_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    if (ngx_http_mistral_model_load(cf, m) != NGX_OK) {
+    if (ngx_http_mistral_device_check(cf, m) != NGX_OK
+        || ngx_http_mistral_model_load(cf, m) != NGX_OK)
+    {
         return NGX_CONF_ERROR;
     }
 
@@ -295,150 +292,7 @@ ngx_http_mistral_model_chat_template(ngx_conf_t *cf,
 static char *
 ngx_http_mistral_model_device(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
 {
-    ngx_str_t    *value, s;
-    mst_setup_t  *setup;
-
-    value = cf->args->elts;
-    setup = b->model->setup;
-
-    if (ngx_strncmp(value[1].data, "cuda", 4) == 0
-        && (value[1].data[4] == '\0' || value[1].data[4] == ':'))
-    {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "device \"%V\" needs libmst_cuda.so beside the "
-                           "engine program, which this build does not have",
-                           &value[1]);
-        return NGX_CONF_ERROR;
-    }
-
-    if (ngx_strcmp(value[1].data, "auto") != 0
-        && ngx_strcmp(value[1].data, "cpu") != 0)
-    {
-        return ngx_http_mistral_model_invalid(cf, &value[1]);
-    }
-
-    ngx_memcpy(setup->device, value[1].data, value[1].len + 1);
-
-    if (cf->args->nelts == 2) {
-        return NGX_CONF_OK;
-    }
-
-    if (ngx_strncmp(value[2].data, "threads=", 8) != 0
-        || ngx_strcmp(value[1].data, "cpu") != 0)
-    {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
-                           &value[2]);
-        return NGX_CONF_ERROR;
-    }
-
-    s.data = value[2].data + 8;
-    s.len = value[2].len - 8;
-
-    return ngx_http_mistral_model_number(cf, &s,
-                                         NGX_HTTP_MISTRAL_THREADS_MAX,
-                                         &setup->threads);
-}
-
-
-static char *
-ngx_http_mistral_model_dtype(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
-{
-    ngx_str_t          *value;
-    ngx_uint_t          i;
-
-    static const char  *others[] = { "f32", "f16", "fp16", "bf16", "fp8",
-                                     "int8", "int4", "fp4", NULL };
-
-    value = cf->args->elts;
-
-    if (ngx_strcmp(value[1].data, "auto") == 0) {
-        ngx_memcpy(b->model->setup->dtype, "auto", sizeof("auto"));
-        return NGX_CONF_OK;
-    }
-
-    for (i = 0; others[i] != NULL; i++) {
-        if (ngx_strcmp(value[1].data, others[i]) == 0) {
-            return ngx_http_mistral_model_unsupported(cf);
-        }
-    }
-
-    return ngx_http_mistral_model_invalid(cf, &value[1]);
-}
-
-
-static char *
-ngx_http_mistral_model_kv_cache(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
-{
-    off_t               size;
-    ngx_str_t          *value, s;
-    ngx_int_t           percent;
-    ngx_uint_t          i;
-    mst_setup_t        *setup;
-
-    /* in the order of mst_kv_type_t */
-    static const struct {
-        const char  *name;
-        ngx_flag_t   supported;
-    }  types[] = {
-        { "f32", 1 }, { "f16", 1 }, { "bf16", 0 }, { "fp8", 0 }, { "q8", 1 },
-        { "int4", 0 }, { "auto", 1 }, { NULL, 0 }
-    };
-
-    value = cf->args->elts;
-    setup = b->model->setup;
-
-    for (i = 0; types[i].name != NULL; i++) {
-        if (ngx_strcmp(value[1].data, types[i].name) == 0) {
-            break;
-        }
-    }
-
-    if (types[i].name == NULL) {
-        return ngx_http_mistral_model_invalid(cf, &value[1]);
-    }
-
-    if (!types[i].supported) {
-        return ngx_http_mistral_model_unsupported(cf);
-    }
-
-    if (ngx_strcmp(types[i].name, "auto") != 0) {
-        setup->kv_type = i;
-    }
-
-    if (cf->args->nelts == 2) {
-        return NGX_CONF_OK;
-    }
-
-    if (ngx_strncmp(value[2].data, "size=", 5) != 0 || value[2].len == 5) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
-                           &value[2]);
-        return NGX_CONF_ERROR;
-    }
-
-    s.data = value[2].data + 5;
-    s.len = value[2].len - 5;
-
-    if (s.data[s.len - 1] == '%') {
-        percent = ngx_atoi(s.data, s.len - 1);
-
-        if (percent < 1 || percent > 100) {
-            return ngx_http_mistral_model_invalid(cf, &value[2]);
-        }
-
-        setup->kv_percent = percent;
-
-        return NGX_CONF_OK;
-    }
-
-    size = ngx_parse_offset(&s);
-
-    if (size < NGX_HTTP_MISTRAL_KV_MIN) {
-        return ngx_http_mistral_model_invalid(cf, &value[2]);
-    }
-
-    setup->kv_size = size;
-
-    return NGX_CONF_OK;
+    return ngx_http_mistral_device_line(cf, b->model);
 }
 
 
@@ -605,9 +459,7 @@ ngx_http_mistral_model_experts(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
 }
 
 
-/* 1 .. max */
-
-static char *
+char *
 ngx_http_mistral_model_number(ngx_conf_t *cf, ngx_str_t *value,
     uint32_t max, uint32_t *number)
 {
@@ -670,22 +522,7 @@ ngx_http_mistral_model_name_ok(ngx_conf_t *cf, ngx_str_t *name, size_t max,
 }
 
 
-static char *
-ngx_http_mistral_model_unsupported(ngx_conf_t *cf)
-{
-    ngx_str_t  *value;
-
-    value = cf->args->elts;
-
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "\"%V %V\" is not supported by this build",
-                       &value[0], &value[1]);
-
-    return NGX_CONF_ERROR;
-}
-
-
-static char *
+char *
 ngx_http_mistral_model_invalid(ngx_conf_t *cf, ngx_str_t *value)
 {
     ngx_str_t  *name;

@@ -80,5 +80,10 @@ mst_setup_read(mst_setup_t *s, int fd, mst_err_t *err)
                            MST_SETUP_FILES, MST_SETUP_GROUPS);
     }
 
+    if (s->library > 1 || s->library > s->n_files) {
+        return mst_err_set(err, "a setup of %u files, %u of them a library",
+                           s->n_files, s->library);
+    }
+
     return MST_OK;
 }

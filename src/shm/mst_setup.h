@@ -62,7 +62,12 @@ typedef struct {
     uint32_t          null_len;            /* tokens */
     uint32_t          null_vocab;          /* ids, and the file is a script
                                               of them; 0 = bytes */
-    uint32_t          unused;              /* 0 */
+
+    uint32_t          library;             /* 1 = the last of the files is
+                                              libmst_cuda.so */
+    uint32_t          weight_layouts;      /* 0 = auto, 1, 2 */
+    uint32_t          batch_invariant;     /* 1 = the same bits at every batch
+                                              size */
     double            null_rate;           /* tokens per second */
     uint64_t          null_delay_ns;
 } mst_setup_t;

@@ -47,6 +47,7 @@ static const mistral_option_t  mistral_bench_options[] = {
     /* "mistral bench --engine" */
     MISTRAL_BENCH_OPTION("--engine", FLAG, engine, 0, 0),
     MISTRAL_BENCH_OPTION("--threads", UINT, threads, 1, 64),
+    MISTRAL_BENCH_OPTION("--device", TEXT, device, 0, 0),
     MISTRAL_BENCH_OPTION("--isa", TEXT, isa, 0, 0),
     MISTRAL_BENCH_OPTION("--kv-cache", TEXT, kv_cache, 0, 0),
     MISTRAL_BENCH_OPTION("--cases", TEXT, cases, 0, 0),
@@ -102,6 +103,7 @@ static const char  mistral_bench_help[] =
     "                     decode_8,decode_16)\n"
     "  --repeat N         the median of N runs is shown (default 5)\n"
     "  --threads N        1 .. 64 (default: one per core that we may use)\n"
+    "  --device NAME      cpu or cuda:N (default: cpu)\n"
     "  --isa NAME         avx512, avx2 or c (default: the best there is)\n"
     "  --kv-cache NAME    f32, f16 or q8 (default: f32)\n"
     "  --json FILE        an object with a number for each case\n"
@@ -146,8 +148,9 @@ mistral_bench_check_engine(const mistral_bench_conf_t *c)
         || c->seed != MISTRAL_BENCH_NO_SEED)
     {
         return mistral_complain(MISTRAL_USAGE, "bench", "--engine goes with "
-                                "--model, --cases, --repeat, --threads, "
-                                "--isa, --kv-cache and --json only");
+                                "--model, --cases, --repeat, --device, "
+                                "--threads, --isa, --kv-cache and --json "
+                                "only");
     }
 
     return MISTRAL_OK;
@@ -162,10 +165,12 @@ mistral_bench_check_http(const mistral_bench_conf_t *c)
                                 "needed, see \"mistral bench --help\"");
     }
 
-    if (c->threads || c->isa || c->kv_cache || c->cases || c->repeat) {
-        return mistral_complain(MISTRAL_USAGE, "bench", "--threads, --isa, "
-                                "--kv-cache, --cases and --repeat go with "
-                                "--engine");
+    if (c->threads || c->device || c->isa || c->kv_cache || c->cases
+        || c->repeat)
+    {
+        return mistral_complain(MISTRAL_USAGE, "bench", "--device, "
+                                "--threads, --isa, --kv-cache, --cases and "
+                                "--repeat go with --engine");
     }
 
     if (c->requests && c->duration > 0) {

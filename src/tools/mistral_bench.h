@@ -31,6 +31,7 @@ typedef struct {
     const char  *model;            /* a name, with --engine a path */
     const char  *profile;
     const char  *json;
+    const char  *device;           /* "cpu", "cuda:N"; NULL = cpu */
     const char  *isa;
     const char  *kv_cache;
     const char  *cases;

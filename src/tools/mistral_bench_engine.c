@@ -23,6 +23,7 @@
 #include "model/mst_check.h"
 #include "model/mst_checkpoint.h"
 #include "tools/mistral_bench.h"
+#include "tools/mistral_device.h"
 #include "tools/mistral_stats.h"
 #include "tools/mistral_tool.h"
 
@@ -417,6 +418,11 @@ mistral_case_model(mistral_cases_t *b, mst_checkpoint_t *cp)
     mc.max_rows = MISTRAL_CASE_CHUNK;
     mc.max_seqs = b->streams;
     mc.isa = b->conf->isa;
+
+    if (mistral_device("bench", b->conf->device, &mc) != MISTRAL_OK) {
+        mst_checkpoint_close(cp);
+        return MST_ERROR;
+    }
 
     /* a bound: heads padded to 16 floats, keys and values of four bytes */
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,6 +40,8 @@ static int mistral_load_model(const mistral_engine_t *e,
 static int mistral_load_able(const mst_setup_t *setup, mst_err_t *err);
 static int mistral_load_runner(const mistral_engine_t *e,
     mst_checkpoint_t *cp, mistral_engine_load_t *l, mst_err_t *err);
+static void mistral_load_conf(const mistral_engine_t *e,
+    mistral_engine_load_t *l, mst_model_conf_t *conf);
 static void mistral_load_progress(void *data);
 static void mistral_load_loaded(void *data, uint32_t percent);
 static uint64_t mistral_load_kv_size(const mst_setup_t *setup);
@@ -226,18 +229,20 @@ mistral_load_model(const mistral_engine_t *e, mistral_engine_load_t *l,
     mst_err_t *err)
 {
     int                fds[MST_SETUP_FILES];
-    uint32_t           i;
+    uint32_t           i, n;
     mst_checkpoint_t  *cp;
 
     if (mistral_load_able(&e->setup, err) != MST_OK) {
         return MST_ERROR;
     }
 
-    for (i = 0; i < e->setup.n_files; i++) {
+    n = e->setup.n_files - e->setup.library;
+
+    for (i = 0; i < n; i++) {
         fds[i] = MST_FD_FILES(e->map.n_slots) + (int) i;
     }
 
-    cp = mst_checkpoint_open(fds, e->setup.n_files, e->setup.path, err);
+    cp = mst_checkpoint_open(fds, n, e->setup.path, err);
     if (cp == NULL) {
         return MST_ERROR;
     }
@@ -247,14 +252,7 @@ mistral_load_model(const mistral_engine_t *e, mistral_engine_load_t *l,
         return MST_ERROR;
     }
 
-    if (mistral_load_runner(e, cp, l, err) != MST_OK) {
-        return MST_ERROR;
-    }
-
-    (void) snprintf(l->backend, sizeof(l->backend), "cpu, %u threads",
-                    e->setup.threads ? e->setup.threads
-                                     : mst_cpu_pool_cores());
-    return MST_OK;
+    return mistral_load_runner(e, cp, l, err);
 }
 
 
@@ -264,21 +262,18 @@ mistral_load_model(const mistral_engine_t *e, mistral_engine_load_t *l,
 static int
 mistral_load_able(const mst_setup_t *setup, mst_err_t *err)
 {
-    if (strcmp(setup->device, "auto") != 0 && strcmp(setup->device, "") != 0
-        && strcmp(setup->device, "cpu") != 0)
-    {
-        return mst_err_set(err, "device %s: this build computes on the CPU "
-                           "only", setup->device);
+    uint32_t  n;
+
+    n = setup->n_files - setup->library;
+
+    if (strncmp(setup->device, "cuda:", 5) == 0 && !setup->library) {
+        return mst_err_set(err, "device %s: the engine was given no "
+                           "libmst_cuda.so", setup->device);
     }
 
-    if (strcmp(setup->dtype, "auto") != 0 && strcmp(setup->dtype, "") != 0) {
-        return mst_err_set(err, "dtype %s: this build keeps the types of the "
-                           "file, dtype auto", setup->dtype);
-    }
-
-    if (setup->n_files < 1 || setup->n_files > MST_SETUP_FILES) {
+    if (n < 1 || n > MST_SETUP_FILES) {
         return mst_err_set(err, "%s: a model of %u files, 1 .. %d are read",
-                           setup->path, setup->n_files, MST_SETUP_FILES);
+                           setup->path, n, MST_SETUP_FILES);
     }
 
     return MST_OK;
@@ -291,24 +286,44 @@ static int
 mistral_load_runner(const mistral_engine_t *e, mst_checkpoint_t *cp,
     mistral_engine_load_t *l, mst_err_t *err)
 {
+    char               library[32];
     mst_model_t       *model;
     mst_model_conf_t   conf;
 
-    memset(&conf, 0, sizeof(conf));
+    mistral_load_conf(e, l, &conf);
 
-    conf.threads = e->setup.threads;
-    conf.kv_type = (e->setup.kv_type == UINT32_MAX) ? MST_KV_AUTO
-                                       : (mst_kv_type_t) e->setup.kv_type;
-    conf.kv_size = mistral_load_kv_size(&e->setup);
-    conf.context = e->setup.context;
-    conf.max_rows = l->prefill_chunk;
-    conf.max_seqs = l->max_batch;
-    conf.log = &mistral_engine_log;
-    conf.progress = mistral_load_progress;
-    conf.loaded = mistral_load_loaded;
-    conf.progress_data = &e->map.shm->stat;
+    model = NULL;
 
-    model = mst_model_create(cp, &conf, err);
+    if (e->setup.library && strcmp(e->setup.device, "cpu") != 0) {
+        (void) snprintf(library, sizeof(library), "/proc/self/fd/%d",
+                        MST_FD_FILES(e->map.n_slots)
+                        + (int) e->setup.n_files - 1);
+
+        conf.library = library;
+        model = mst_model_create(cp, &conf, err);
+
+        (void) snprintf(l->backend, sizeof(l->backend), "cuda:%u",
+                        conf.device);
+    }
+
+    /* "auto": what the device cannot do the CPU does */
+
+    if (model == NULL && strncmp(e->setup.device, "cuda:", 5) != 0) {
+
+        if (conf.library) {
+            mst_log(&mistral_engine_log, MST_LOG_WARN, "device auto: %s; the "
+                    "CPU computes \"%s\"", err->text, e->setup.name);
+
+            err->text[0] = '\0';
+            conf.library = NULL;
+        }
+
+        model = mst_model_create(cp, &conf, err);
+
+        (void) snprintf(l->backend, sizeof(l->backend), "cpu, %u threads",
+                        conf.threads ? conf.threads : mst_cpu_pool_cores());
+    }
+
     if (model == NULL) {
         mst_checkpoint_close(cp);
         return MST_ERROR;
@@ -320,6 +335,39 @@ mistral_load_runner(const mistral_engine_t *e, mst_checkpoint_t *cp,
     }
 
     return MST_OK;
+}
+
+
+static void
+mistral_load_conf(const mistral_engine_t *e, mistral_engine_load_t *l,
+    mst_model_conf_t *conf)
+{
+    const mst_setup_t  *setup;
+
+    setup = &e->setup;
+    memset(conf, 0, sizeof(mst_model_conf_t));
+
+    if (strncmp(setup->device, "cuda:", 5) == 0) {
+        conf->device = (uint32_t) strtoul(setup->device + 5, NULL, 10);
+        conf->kv_percent = setup->kv_percent;
+    }
+
+    conf->dtype = strcmp(setup->dtype, "bf16") == 0 ? MST_DTYPE_BF16
+                  : strcmp(setup->dtype, "fp8") == 0 ? MST_DTYPE_FP8
+                  : MST_DTYPE_AUTO;
+    conf->weight_layouts = setup->weight_layouts;
+    conf->batch_invariant = (int) setup->batch_invariant;
+    conf->threads = setup->threads;
+    conf->kv_type = (setup->kv_type == UINT32_MAX) ? MST_KV_AUTO
+                                          : (mst_kv_type_t) setup->kv_type;
+    conf->kv_size = mistral_load_kv_size(setup);
+    conf->context = setup->context;
+    conf->max_rows = l->prefill_chunk;
+    conf->max_seqs = l->max_batch;
+    conf->log = &mistral_engine_log;
+    conf->progress = mistral_load_progress;
+    conf->loaded = mistral_load_loaded;
+    conf->progress_data = &e->map.shm->stat;
 }
 
 

@@ -17,6 +17,7 @@
 #include "model/mst_check.h"
 #include "tools/mistral_generate.h"
 #include "tools/mistral_option.h"
+#include "tools/mistral_device.h"
 #include "tools/mistral_tool.h"
 
 #define MISTRAL_GENERATE_TOKENS  256            /* --max-tokens */
@@ -50,6 +51,7 @@ static const mistral_option_t  mistral_generate_options[] = {
     { "--threads", MISTRAL_UINT, &mistral_generate_conf.threads, 1, 64 },
     { "--context", MISTRAL_UINT, &mistral_generate_conf.context,
       2, INT32_MAX },
+    { "--device", MISTRAL_TEXT, &mistral_generate_conf.device, 0, 0 },
     { "--isa", MISTRAL_TEXT, &mistral_generate_conf.isa, 0, 0 },
     { "--json", MISTRAL_FLAG, &mistral_generate_conf.json, 0, 0 },
     { "--logits", MISTRAL_TEXT, &mistral_generate_conf.logits, 0, 0 }
@@ -81,6 +83,7 @@ static const char  mistral_generate_help[] =
     "  --context N        room for N tokens (default: prompt and answer, at\n"
     "                     most what the model was made for)\n"
     "  --threads N        1 .. 64 (default: one per core that we may use)\n"
+    "  --device NAME      cpu or cuda:N (default: cpu)\n"
     "  --isa NAME         avx512, avx2 or c (default: the best there is)\n"
     "  --rope-bf16        round rotary frequencies to bfloat16, to compare\n"
     "                     with a program that casts a model as a whole\n"
@@ -352,6 +355,10 @@ mistral_generate_load(mistral_generate_t *g, const mst_log_t *log)
 
     if (mc.context == 0) {
         return MISTRAL_FAILED;
+    }
+
+    if (mistral_device("generate", c->device, &mc) != MISTRAL_OK) {
+        return MISTRAL_USAGE;
     }
 
     mistral_report_progress(g, "loading %llu MiB",

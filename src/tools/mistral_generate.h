@@ -20,6 +20,7 @@ typedef struct {
     const char  *model;
     const char  *prompt;
     const char  *prompt_ids;
+    const char  *device;           /* "cpu", "cuda:N"; NULL = cpu */
     const char  *isa;
     const char  *logits;
     int          chat;

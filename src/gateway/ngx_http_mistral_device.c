@@ -1,0 +1,478 @@
+
+/*
+ * What computes a model and how its numbers are kept: the lines device,
+ * dtype, kv_cache, weight_layouts and batch_invariant of a mistral_model
+ * block, and the library that a CUDA device needs.  Master, configuration
+ * phase.
+ *
+ * The master opens libmst_cuda.so for the engine and maps nothing of it: a
+ * driver's fault cannot reach a worker.  Whether there is a device is the
+ * engine's to find out; a device node that is missing is said here.
+ */
+
+#include "gateway/ngx_http_mistral.h"
+#include "gateway/ngx_http_mistral_engine.h"
+
+
+#define NGX_HTTP_MISTRAL_THREADS_MAX  64
+#define NGX_HTTP_MISTRAL_KV_MIN       (1024 * 1024)
+#define NGX_HTTP_MISTRAL_CUDA_BATCH   256      /* max_batch auto */
+#define NGX_HTTP_MISTRAL_CUDA_CHUNK   1024     /* prefill_chunk auto, tokens */
+#define NGX_HTTP_MISTRAL_LIBRARY      "/libmst_cuda.so"
+#define NGX_HTTP_MISTRAL_NODE         "/dev/nvidiactl"
+
+/* who takes a value */
+#define NGX_HTTP_MISTRAL_ON_CPU       1
+#define NGX_HTTP_MISTRAL_ON_CUDA      2
+#define NGX_HTTP_MISTRAL_ON_ALL       3
+
+
+typedef struct {
+    const char  *name;             /* NULL ends a table */
+    ngx_uint_t   on;               /* bits; 0 = nothing of this build */
+} ngx_http_mistral_kind_t;
+
+
+static char *ngx_http_mistral_device_device(ngx_conf_t *cf,
+    ngx_http_mistral_model_t *m);
+static char *ngx_http_mistral_device_dtype(ngx_conf_t *cf,
+    ngx_http_mistral_model_t *m);
+static char *ngx_http_mistral_device_kv_cache(ngx_conf_t *cf,
+    ngx_http_mistral_model_t *m);
+static char *ngx_http_mistral_device_size(ngx_conf_t *cf, mst_setup_t *setup);
+static char *ngx_http_mistral_device_layouts(ngx_conf_t *cf,
+    ngx_http_mistral_model_t *m);
+static char *ngx_http_mistral_device_invariant(ngx_conf_t *cf,
+    ngx_http_mistral_model_t *m);
+static char *ngx_http_mistral_device_kind(ngx_conf_t *cf,
+    const ngx_http_mistral_kind_t *kinds, ngx_uint_t *i);
+static ngx_uint_t ngx_http_mistral_device_cuda(mst_setup_t *setup);
+static ngx_int_t ngx_http_mistral_device_open(ngx_conf_t *cf,
+    ngx_http_mistral_model_t *m, const char *path);
+
+
+static const struct {
+    const char   *name;
+    char       *(*set)(ngx_conf_t *cf, ngx_http_mistral_model_t *m);
+} ngx_http_mistral_device_lines[] = {
+    { "device", ngx_http_mistral_device_device },
+    { "dtype", ngx_http_mistral_device_dtype },
+    { "kv_cache", ngx_http_mistral_device_kv_cache },
+    { "weight_layouts", ngx_http_mistral_device_layouts },
+    { "batch_invariant", ngx_http_mistral_device_invariant }
+};
+
+
+static const ngx_http_mistral_kind_t  ngx_http_mistral_dtypes[] = {
+    { "auto", NGX_HTTP_MISTRAL_ON_ALL },
+    { "bf16", NGX_HTTP_MISTRAL_ON_CUDA },
+    { "fp8", NGX_HTTP_MISTRAL_ON_CUDA },
+    { "f32", 0 },
+    { "f16", 0 },
+    { "fp16", 0 },
+    { "int8", 0 },
+    { "int4", 0 },
+    { "fp4", 0 },
+    { NULL, 0 }
+};
+
+
+/* in the order of mst_kv_type_t */
+
+static const ngx_http_mistral_kind_t  ngx_http_mistral_kvs[] = {
+    { "f32", NGX_HTTP_MISTRAL_ON_CPU },
+    { "f16", NGX_HTTP_MISTRAL_ON_CPU },
+    { "bf16", NGX_HTTP_MISTRAL_ON_CUDA },
+    { "fp8", NGX_HTTP_MISTRAL_ON_CUDA },
+    { "q8", NGX_HTTP_MISTRAL_ON_CPU },
+    { "int4", 0 },
+    { "auto", NGX_HTTP_MISTRAL_ON_ALL },
+    { NULL, 0 }
+};
+
+
+char *
+ngx_http_mistral_device_line(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
+{
+    ngx_str_t   *value;
+    ngx_uint_t   i;
+
+    value = cf->args->elts;
+
+    for (i = 0; i < sizeof(ngx_http_mistral_device_lines)
+                    / sizeof(ngx_http_mistral_device_lines[0]); i++)
+    {
+        if (ngx_strcmp(value[0].data, ngx_http_mistral_device_lines[i].name)
+            == 0)
+        {
+            return ngx_http_mistral_device_lines[i].set(cf, m);
+        }
+    }
+
+    return NGX_CONF_ERROR;
+}
+
+
+/* auto | cpu [threads=N] | cuda[:N] */
+
+static char *
+ngx_http_mistral_device_device(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
+{
+    ngx_str_t    *value, s;
+    mst_setup_t  *setup;
+
+    value = cf->args->elts;
+    setup = m->setup;
+    s = value[1];
+
+    if (ngx_strncmp(s.data, "cuda:", 5) == 0) {
+
+        if (ngx_strlchr(s.data, s.data + s.len, ',') != NULL) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "device \"%V\": one model on several devices "
+                               "is not supported by this build", &s);
+            return NGX_CONF_ERROR;
+        }
+
+        if (s.len < 6 || s.len > 8 || ngx_atoi(s.data + 5, s.len - 5) < 0) {
+            return ngx_http_mistral_model_invalid(cf, &s);
+        }
+
+    } else if (ngx_strcmp(s.data, "cuda") == 0) {
+        ngx_str_set(&s, "cuda:0");
+
+    } else if (ngx_strcmp(s.data, "auto") != 0
+               && ngx_strcmp(s.data, "cpu") != 0)
+    {
+        return ngx_http_mistral_model_invalid(cf, &s);
+    }
+
+    ngx_memcpy(setup->device, s.data, s.len + 1);
+
+    if (cf->args->nelts == 2) {
+        return NGX_CONF_OK;
+    }
+
+    if (ngx_strncmp(value[2].data, "threads=", 8) != 0
+        || ngx_strcmp(s.data, "cpu") != 0)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
+                           &value[2]);
+        return NGX_CONF_ERROR;
+    }
+
+    s.data = value[2].data + 8;
+    s.len = value[2].len - 8;
+
+    return ngx_http_mistral_model_number(cf, &s,
+                                         NGX_HTTP_MISTRAL_THREADS_MAX,
+                                         &setup->threads);
+}
+
+
+static char *
+ngx_http_mistral_device_dtype(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
+{
+    char        *rv;
+    ngx_uint_t   i;
+
+    rv = ngx_http_mistral_device_kind(cf, ngx_http_mistral_dtypes, &i);
+
+    if (rv == NGX_CONF_OK) {
+        ngx_cpystrn((u_char *) m->setup->dtype,
+                    (u_char *) ngx_http_mistral_dtypes[i].name,
+                    sizeof(m->setup->dtype));
+    }
+
+    return rv;
+}
+
+
+static char *
+ngx_http_mistral_device_kv_cache(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
+{
+    char        *rv;
+    ngx_uint_t   i;
+
+    rv = ngx_http_mistral_device_kind(cf, ngx_http_mistral_kvs, &i);
+
+    if (rv != NGX_CONF_OK) {
+        return rv;
+    }
+
+    if (ngx_strcmp(ngx_http_mistral_kvs[i].name, "auto") != 0) {
+        m->setup->kv_type = i;
+    }
+
+    return cf->args->nelts == 2 ? NGX_CONF_OK
+           : ngx_http_mistral_device_size(cf, m->setup);
+}
+
+
+/* size=BYTES or size=N% */
+
+static char *
+ngx_http_mistral_device_size(ngx_conf_t *cf, mst_setup_t *setup)
+{
+    off_t       size;
+    ngx_str_t  *value, s;
+    ngx_int_t   percent;
+
+    value = cf->args->elts;
+
+    if (ngx_strncmp(value[2].data, "size=", 5) != 0 || value[2].len == 5) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
+                           &value[2]);
+        return NGX_CONF_ERROR;
+    }
+
+    s.data = value[2].data + 5;
+    s.len = value[2].len - 5;
+
+    if (s.data[s.len - 1] == '%') {
+        percent = ngx_atoi(s.data, s.len - 1);
+
+        if (percent < 1 || percent > 100) {
+            return ngx_http_mistral_model_invalid(cf, &value[2]);
+        }
+
+        setup->kv_percent = percent;
+
+        return NGX_CONF_OK;
+    }
+
+    size = ngx_parse_offset(&s);
+
+    if (size < NGX_HTTP_MISTRAL_KV_MIN) {
+        return ngx_http_mistral_model_invalid(cf, &value[2]);
+    }
+
+    setup->kv_size = size;
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_mistral_device_layouts(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
+{
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    if (ngx_strcmp(value[1].data, "auto") == 0) {
+        return NGX_CONF_OK;
+    }
+
+    return ngx_http_mistral_model_number(cf, &value[1], 2,
+                                         &m->setup->weight_layouts);
+}
+
+
+static char *
+ngx_http_mistral_device_invariant(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
+{
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    if (ngx_strcmp(value[1].data, "on") == 0) {
+        m->setup->batch_invariant = 1;
+
+    } else if (ngx_strcmp(value[1].data, "off") != 0) {
+        return ngx_http_mistral_model_invalid(cf, &value[1]);
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_mistral_device_kind(ngx_conf_t *cf,
+    const ngx_http_mistral_kind_t *kinds, ngx_uint_t *i)
+{
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    for (*i = 0; kinds[*i].name != NULL; (*i)++) {
+
+        if (ngx_strcmp(value[1].data, kinds[*i].name) != 0) {
+            continue;
+        }
+
+        if (kinds[*i].on) {
+            return NGX_CONF_OK;
+        }
+
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V %V\" is not supported by this build",
+                           &value[0], &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    return ngx_http_mistral_model_invalid(cf, &value[1]);
+}
+
+
+static ngx_uint_t
+ngx_http_mistral_device_cuda(mst_setup_t *setup)
+{
+    return ngx_strncmp(setup->device, "cuda:", 5) == 0;
+}
+
+
+/*
+ * "auto" may end on the CPU: what CUDA alone has needs to be asked for.  A
+ * device that reads its weights once for all is for many at a time; a chunk
+ * of a prompt is what the others' next token waits for.
+ */
+
+ngx_int_t
+ngx_http_mistral_device_check(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
+{
+    ngx_uint_t    i, on;
+    const char   *line, *kind;
+    mst_setup_t  *setup;
+
+    setup = m->setup;
+    line = NULL;
+    kind = "";
+
+    on = ngx_http_mistral_device_cuda(setup) ? NGX_HTTP_MISTRAL_ON_CUDA
+                                             : NGX_HTTP_MISTRAL_ON_CPU;
+
+    for (i = 0; ngx_http_mistral_dtypes[i].name != NULL; i++) {
+        if (ngx_strcmp(setup->dtype, ngx_http_mistral_dtypes[i].name) == 0
+            && !(ngx_http_mistral_dtypes[i].on & on))
+        {
+            line = "dtype";
+            kind = ngx_http_mistral_dtypes[i].name;
+        }
+    }
+
+    if (setup->kv_type != NGX_HTTP_MISTRAL_KV_AUTO
+        && !(ngx_http_mistral_kvs[setup->kv_type].on & on))
+    {
+        line = "kv_cache";
+        kind = ngx_http_mistral_kvs[setup->kv_type].name;
+    }
+
+    if (line == NULL) {
+
+        if (on == NGX_HTTP_MISTRAL_ON_CUDA && setup->max_batch == 0) {
+            setup->max_batch = NGX_HTTP_MISTRAL_CUDA_BATCH;
+        }
+
+        if (on == NGX_HTTP_MISTRAL_ON_CUDA && setup->prefill_chunk == 0) {
+            setup->prefill_chunk = NGX_HTTP_MISTRAL_CUDA_CHUNK;
+        }
+
+        return NGX_OK;
+    }
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "\"%s %s\" of mistral_model \"%V\" is not for device "
+                       "\"%s\"%s", line, kind, &m->name, setup->device,
+                       on == NGX_HTTP_MISTRAL_ON_CUDA
+                       ? "" : ", it needs \"device cuda:N\"");
+
+    return NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_http_mistral_device_library(ngx_conf_t *cf,
+    ngx_http_mistral_main_conf_t *mmcf)
+{
+    char                       *slash, path[MST_SETUP_PATH
+                                            + sizeof(NGX_HTTP_MISTRAL_LIBRARY)];
+    ngx_uint_t                  i;
+    ngx_http_mistral_model_t  **models;
+
+    models = mmcf->models.elts;
+
+    ngx_cpystrn((u_char *) path, mmcf->program.data, mmcf->program.len + 1);
+    slash = strrchr(path, '/');
+
+    if (slash == NULL) {
+        return NGX_OK;
+    }
+
+    ngx_memcpy(slash, NGX_HTTP_MISTRAL_LIBRARY,
+               sizeof(NGX_HTTP_MISTRAL_LIBRARY));
+
+    for (i = 0; i < mmcf->models.nelts; i++) {
+
+        if (models[i]->setup->null
+            || ngx_strcmp(models[i]->setup->device, "cpu") == 0)
+        {
+            continue;
+        }
+
+        if (ngx_http_mistral_device_open(cf, models[i], path) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_mistral_device_open(ngx_conf_t *cf, ngx_http_mistral_model_t *m,
+    const char *path)
+{
+    int           fd;
+    time_t        created;
+    ngx_uint_t    cuda;
+    mst_setup_t  *setup;
+
+    setup = m->setup;
+    cuda = ngx_http_mistral_device_cuda(setup);
+
+    fd = open(path, O_RDONLY|O_CLOEXEC|O_NONBLOCK);
+
+    if (fd == -1 && !cuda) {
+        return NGX_OK;
+    }
+
+    if (fd == -1) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+                           "device \"%s\" of mistral_model \"%V\" needs "
+                           "\"%s\", which \"make cuda\" builds",
+                           setup->device, &m->name, path);
+        return NGX_ERROR;
+    }
+
+    if (setup->n_files == MST_SETUP_FILES) {
+        (void) close(fd);
+
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "mistral_model \"%V\" has %d files, and \"%s\" is "
+                           "one too many", &m->name, MST_SETUP_FILES, path);
+        return NGX_ERROR;
+    }
+
+    if (cuda && access(NGX_HTTP_MISTRAL_NODE, F_OK) == -1) {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, ngx_errno,
+                           "device \"%s\" of mistral_model \"%V\": "
+                           "there is no \"" NGX_HTTP_MISTRAL_NODE "\", and "
+                           "no answer before there is a driver",
+                           setup->device, &m->name);
+    }
+
+    /* the model is as old as its files, whoever computes it */
+
+    created = m->created;
+    m->files[setup->n_files] = fd;
+
+    if (ngx_http_mistral_load_identity(cf, m, fd, path) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    m->created = created;
+    setup->library = 1;
+
+    return NGX_OK;
+}

@@ -1,0 +1,51 @@
+
+/*
+ * What computes in this process: see mistral_device.h.
+ */
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/mistral_device.h"
+#include "tools/mistral_tool.h"
+
+#define MISTRAL_DEVICE_LIBRARY  "/libmst_cuda.so"
+
+
+static char  mistral_device_path[PATH_MAX + sizeof(MISTRAL_DEVICE_LIBRARY)];
+
+
+int
+mistral_device(const char *command, const char *name, mst_model_conf_t *conf)
+{
+    char           *end, *slash;
+    ssize_t         n;
+    unsigned long   number;
+
+    if (name == NULL || strcmp(name, "cpu") == 0) {
+        return MISTRAL_OK;
+    }
+
+    end = NULL;
+    number = strncmp(name, "cuda:", 5) == 0 && name[5] >= '0' && name[5] <= '9'
+             ? strtoul(name + 5, &end, 10) : 0;
+
+    if (end == NULL || *end != '\0' || number > 999) {
+        return mistral_complain(MISTRAL_USAGE, command, "--device \"%s\" is "
+                                "not cpu or cuda:N", name);
+    }
+
+    n = readlink("/proc/self/exe", mistral_device_path, PATH_MAX - 1);
+    mistral_device_path[n < 0 ? 0 : n] = '\0';
+    slash = strrchr(mistral_device_path, '/');
+    slash = slash ? slash : mistral_device_path;
+
+    memcpy(slash, MISTRAL_DEVICE_LIBRARY, sizeof(MISTRAL_DEVICE_LIBRARY));
+
+    conf->library = mistral_device_path;
+    conf->device = (uint32_t) number;
+
+    return MISTRAL_OK;
+}

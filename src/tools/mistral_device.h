@@ -1,0 +1,18 @@
+
+/*
+ * "--device cpu|cuda:N" of the commands that compute in their own process.
+ */
+
+#ifndef MISTRAL_DEVICE_H
+#define MISTRAL_DEVICE_H
+
+#include "model/mst_forward.h"
+
+
+/* NULL or "cpu": conf stays as it is.  MISTRAL_OK, or MISTRAL_USAGE after a
+   complaint of the command.  The library is the one beside the program. */
+int mistral_device(const char *command, const char *name,
+    mst_model_conf_t *conf);
+
+
+#endif /* MISTRAL_DEVICE_H */
