@@ -15,7 +15,6 @@
 
 
 #define MST_K_FIRST_THREADS  256
-#define MST_K_MAX_DIM        16384
 
 
 /* shared memory of a CTA: two fit an SM, or one does */
@@ -331,7 +330,7 @@ static __global__ void
 __launch_bounds__(MST_K_FIRST_THREADS)
 mst_k_first(const __grid_constant__ mst_k_gemm_first_t a, int by_units)
 {
-    __shared__ float  squares[MST_K_MAX_DIM / 16], mul;
+    __shared__ float  squares[MST_K_GEMM_DIM / 16], mul;
 
     float     total;
     float2    v, g;
@@ -382,7 +381,7 @@ mst_k_gemm_first(const mst_k_gemm_first_t *a, cudaStream_t stream)
     uint32_t   n_sms;
 
     if (a->n == 0 || a->n > MST_K_GEMM_MAX || a->dim % 64 != 0
-        || a->dim > MST_K_MAX_DIM)
+        || a->dim > MST_K_GEMM_DIM)
     {
         return cudaErrorInvalidValue;
     }

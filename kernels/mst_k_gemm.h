@@ -38,6 +38,7 @@ extern "C" {
 
 
 #define MST_K_GEMM_MUL  0.25f    /* of h's 1/rms: see e4m3 above */
+#define MST_K_GEMM_DIM  16384    /* width of h at most */
 
 
 typedef enum {

@@ -69,10 +69,9 @@ mst_cuda_able(const mst_backend_conf_t *c, mst_err_t *err)
                            "CUDA device yet");
     }
 
-    if (c->batch_invariant || c->weight_layouts > 1) {
-        return mst_err_set(err, "%s is not computed on a CUDA device yet",
-                           c->batch_invariant ? "batch_invariant on"
-                                              : "weight_layouts 2");
+    if (c->batch_invariant) {
+        return mst_err_set(err, "batch_invariant on is not computed on a CUDA "
+                           "device yet");
     }
 
     if (c->head_dim > 256) {

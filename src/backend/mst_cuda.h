@@ -33,14 +33,25 @@
 #define MST_CUDA_LOGITS     256            /* rows of logits at a time, or
                                               max_seqs if these are more */
 
+#define MST_CUDA_MIX_MUL    4.0f           /* e4m3 of attention's outputs */
+#define MST_CUDA_ACT_MUL    1.0f           /* and of gated values */
+
+
+typedef struct mst_cuda_type_s  mst_cuda_type_t;   /* of weights: below */
+
 
 struct mst_matrix_s {
-    mst_matrix_t          *next;
-    mst_matrix_kind_t      kind;
-    uint32_t               rows;
-    uint32_t               width;
-    uint16_t              *w;              /* bf16 [rows][width] of the device;
+    mst_matrix_t           *next;
+    const mst_cuda_type_t  *type;
+    mst_matrix_kind_t       kind;
+    uint32_t                rows;
+    uint32_t                width;
+    void                   *w;             /* [rows][width] of the device;
                                               GATE: gates, then ups */
+    float                  *scale;         /* [rows] of w; NULL: none */
+    void                   *tiles;         /* what the type's fused() reads;
+                                              NULL: there are none */
+    float                  *tile_scale;    /* of tiles, in their order */
 };
 
 
@@ -79,6 +90,40 @@ typedef enum {
 } mst_cuda_out_t;
 
 
+/*
+ * How the weights of a type are kept and multiplied.  A step runs in one of
+ * two ways: plain() takes rows that lie one after the other, with kernels for
+ * norms and gates between; fused() is an operation of the decode GEMMs
+ * (kernels/mst_k_gemm.h), which do all that themselves.
+ */
+struct mst_cuda_type_s {
+    const char  *name;
+    int          e4m3;             /* type of fused()'s x; 0 = bf16 */
+    uint32_t     fused_rows;       /* rows of a step up to which fused() is the
+                                      better choice; 0 = never */
+
+    /* rows "first" .. of m, whose memory this takes with its first part */
+    int        (*load)(mst_backend_t *b, mst_matrix_t *m,
+                    const mst_matrix_part_t *part, uint32_t first,
+                    mst_err_t *err);
+
+    /* bytes of tiles beside w; 0: fused() reads w */
+    uint64_t   (*tiles_size)(const mst_matrix_t *m);
+
+    /* from w; tiles (zeroed) are there */
+    int        (*pack)(mst_backend_t *b, const mst_matrix_t *m);
+
+    /* cudaError_t; y[row] = m x[row] for n rows, padded ones: what the
+       buffers have */
+    int        (*plain)(mst_backend_t *b, const mst_matrix_t *m,
+                    const void *x, void *y, uint32_t n, mst_cuda_out_t out);
+
+    /* a: all but w and its scales */
+    int        (*fused)(mst_backend_t *b, const mst_matrix_t *m,
+                    const mst_k_gemm_t *a);
+};
+
+
 /* a library GEMM of a shape, as it was chosen */
 typedef struct {
     uint32_t                rows;          /* of the matrix */
@@ -89,6 +134,18 @@ typedef struct {
     cublasLtMatrixLayout_t  w, x, y;
     cublasLtMatmulAlgo_t    algo;
 } mst_cuda_gemm_t;
+
+
+/* buffers of the decode GEMMs; blocked: mst_k_gemm_map.h */
+typedef struct {
+    void                   *x;             /* blocked, [dim] a row */
+    void                   *mix;           /* blocked, [q_dim] */
+    void                   *act;           /* blocked, [ff_dim] */
+    float                  *sums[2];       /* of squares of h, in turns */
+    float                  *muls[2];       /* [MST_K_GEMM_MAX] of x, e4m3 */
+    void                   *work;
+    uint32_t               *tickets;
+} mst_cuda_fused_t;
 
 
 /* memory of the device or of the host that is freed with the backend */
@@ -130,6 +187,8 @@ struct mst_backend_s {
     uint32_t               n_windows;
     uint32_t               windows[MST_CUDA_WINDOWS];
     uint8_t               *window;         /* [n_layers] index of windows[] */
+    uint32_t               fused_rows;     /* of a step that is fused; 0: none
+                                              is */
 
     /* buffers of the device */
     float                 *h;              /* [rows][dim] */
@@ -143,6 +202,7 @@ struct mst_backend_s {
     double                *freqs;          /* [rope_dim / 2] */
     void                  *work[MST_CUDA_WINDOWS];     /* attention's lists */
     void                  *workspace;      /* of the library */
+    mst_cuda_fused_t       fused;
     char                  *kv;
     uint64_t               kv_layer;       /* bytes of a layer's blocks */
     uint64_t               kv_block;       /* bytes of a block of a layer */
@@ -165,6 +225,8 @@ struct mst_backend_s {
     mst_k_step_t           dev;            /* the arrays, of the device */
     mst_k_attn_shape_t     shape;
     int                    decode;         /* one row for each sequence */
+    int                    pdl;            /* the next kernel may start while
+                                              the last one ends */
     int                    rc;             /* of the launches so far */
 
     struct {
@@ -207,10 +269,28 @@ mst_vector_t *mst_cuda_vector(mst_backend_t *b, const void *f32, uint32_t n,
     mst_err_t *err);
 void mst_cuda_matrix_end(mst_backend_t *b);    /* nothing more is loaded */
 
+/* bytes of the host into the device's memory, by way of the ring */
+int mst_cuda_send(mst_backend_t *b, void *to, const char *from, size_t size,
+    mst_err_t *err);
+
+/* n elements of a type, from the host, to bf16 of the device */
+int mst_cuda_load(mst_backend_t *b, uint32_t type, const void *data,
+    uint64_t n, uint16_t *to, mst_err_t *err);
+
+
+/* mst_cuda_type.c: how a new matrix is kept; NULL with a sentence */
+
+const mst_cuda_type_t *mst_cuda_type(mst_backend_t *b,
+    const mst_matrix_part_t *parts, uint32_t n_parts, uint32_t width,
+    mst_err_t *err);
+
 
 /* mst_cuda_buffer.c: after the weights */
 
 int mst_cuda_ready(mst_backend_t *b, mst_err_t *err);
+
+/* blocks of a KV pool if so many bytes are left */
+uint64_t mst_cuda_kv_blocks(const mst_backend_t *b, uint64_t left);
 
 
 /* mst_cuda_step.c */
@@ -228,11 +308,31 @@ void mst_cuda_step_free(mst_backend_t *b);
     ((b)->rc = (b)->rc == cudaSuccess ? (int) (call) : (b)->rc)
 
 
+/* b->pdl for this kernel; its successor may be launched while it ends */
+int mst_cuda_pdl(mst_backend_t *b);
+
+
 /* mst_cuda_chain.c: the noted operations onto the stream, b->rc says how it
    went; logits of the wanted rows from "first" on */
 
 void mst_cuda_chain(mst_backend_t *b);
 void mst_cuda_head(mst_backend_t *b, uint32_t first, uint32_t n);
+
+/* what both ways of a step have in common */
+void mst_cuda_chain_embed(mst_backend_t *b, const mst_matrix_t *embd);
+void mst_cuda_chain_bias(mst_backend_t *b, const mst_backend_layer_t *w);
+void mst_cuda_chain_attend(mst_backend_t *b, uint32_t layer, void *out,
+    mst_k_out_t out_type);
+
+
+/* mst_cuda_fused.c: the same by the decode GEMMs */
+
+/* buffers, and tiles where memory allows them beside a KV pool */
+int mst_cuda_fused_init(mst_backend_t *b, mst_err_t *err);
+
+void mst_cuda_fused_run(mst_backend_t *b, uint32_t i);     /* cmds[i] */
+void mst_cuda_fused_head(mst_backend_t *b, const mst_cuda_cmd_t *cmd,
+    uint32_t first, uint32_t n);
 
 
 /* mst_cuda_gemm.c */

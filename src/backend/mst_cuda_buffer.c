@@ -173,25 +173,45 @@ mst_cuda_host(mst_backend_t *b, mst_err_t *err)
 
 /* all that is left but a reserve, or what the configuration says */
 
-static int
-mst_cuda_kv(mst_backend_t *b, mst_err_t *err)
+uint64_t
+mst_cuda_kv_blocks(const mst_backend_t *b, uint64_t left)
 {
-    uint64_t                   full, left, n;
+    uint64_t                   full, n;
     const mst_backend_conf_t  *c;
 
     c = &b->conf;
-    b->kv_block = mst_k_kv_block(c->n_kv_heads, c->head_dim, MST_K_KV_BF16);
-    b->info.block_tokens = MST_K_BLOCK;
-    b->info.block_size = b->kv_block * c->n_layers;
-    full = (c->context + MST_K_BLOCK - 1) / MST_K_BLOCK;
-
-    left = mst_cuda_left(b);
     left -= mst_cuda_min(left, MST_CUDA_RESERVE);
-    n = c->kv_size ? c->kv_size / b->info.block_size
-      : c->kv_percent ? left / 100 * c->kv_percent / b->info.block_size
-      : left / b->info.block_size;
+    n = c->kv_size ? c->kv_size
+      : c->kv_percent ? left / 100 * c->kv_percent : left;
+    n /= b->info.block_size;
 
-    if (n == 0 || n > left / b->info.block_size) {
+    if (n > left / b->info.block_size) {
+        return 0;
+    }
+
+    /* more than all sequences together can ever hold, and as much again to
+       remember prefixes, is of no use */
+
+    if (c->kv_size == 0 && c->kv_percent == 0) {
+        full = (c->context + MST_K_BLOCK - 1) / MST_K_BLOCK;
+        n = mst_cuda_min(n, 2 * full * c->max_seqs + 1024);
+    }
+
+    return mst_cuda_min(n, INT32_MAX / MST_K_BLOCK);
+}
+
+
+static int
+mst_cuda_kv(mst_backend_t *b, mst_err_t *err)
+{
+    uint64_t                   left;
+    const mst_backend_conf_t  *c;
+
+    c = &b->conf;
+    left = mst_cuda_left(b);
+    b->info.n_blocks = (uint32_t) mst_cuda_kv_blocks(b, left);
+
+    if (b->info.n_blocks == 0) {
         return mst_err_set(err, "cuda:%u has no memory for the KV cache: %llu "
                            "MiB are asked for, a block of %u tokens has %llu "
                            "KiB, %llu of %llu MiB are left beside %llu MiB of "
@@ -205,14 +225,6 @@ mst_cuda_kv(mst_backend_t *b, mst_err_t *err)
                            (unsigned long long) (b->taken >> 20));
     }
 
-    /* more than all sequences together can ever hold, and as much again to
-       remember prefixes, is of no use */
-
-    if (c->kv_size == 0 && c->kv_percent == 0) {
-        n = mst_cuda_min(n, 2 * full * c->max_seqs + 1024);
-    }
-
-    b->info.n_blocks = (uint32_t) mst_cuda_min(n, INT32_MAX / MST_K_BLOCK);
     b->kv_layer = b->kv_block * b->info.n_blocks;
     b->kv = mst_cuda_take(b, b->kv_layer * c->n_layers, "the KV cache", err);
 
@@ -235,6 +247,9 @@ mst_cuda_ready(mst_backend_t *b, mst_err_t *err)
     b->logits_rows = mst_cuda_min(b->logits_rows, b->rows);
     b->max_blocks = (c->context + MST_K_BLOCK - 1) / MST_K_BLOCK;
     b->staged_size = mst_cuda_staged_size(b);
+    b->kv_block = mst_k_kv_block(c->n_kv_heads, c->head_dim, MST_K_KV_BF16);
+    b->info.block_tokens = MST_K_BLOCK;
+    b->info.block_size = b->kv_block * c->n_layers;
     b->max_cmds = 6 * c->n_layers + 4;
     b->cmds = mst_calloc(b->max_cmds, sizeof(mst_cuda_cmd_t));
 
@@ -246,6 +261,7 @@ mst_cuda_ready(mst_backend_t *b, mst_err_t *err)
         || mst_cuda_rows(b, err) != MST_OK
         || mst_cuda_host(b, err) != MST_OK
         || mst_cuda_gemm_init(b, err) != MST_OK
+        || mst_cuda_fused_init(b, err) != MST_OK
         || mst_cuda_kv(b, err) != MST_OK
         || mst_cuda_check(b, cudaStreamSynchronize(b->stream),
                           "loading weights", err) != MST_OK)
@@ -253,10 +269,11 @@ mst_cuda_ready(mst_backend_t *b, mst_err_t *err)
         return MST_ERROR;
     }
 
-    mst_log(c->log, MST_LOG_INFO, "cuda:%u: %s, %llu MiB of weights, kv_cache "
+    mst_log(c->log, MST_LOG_INFO, "cuda:%u: %s, %llu MiB of weights (decode "
+            "kernels up to %u rows), kv_cache "
             "bf16 of %u blocks of %u tokens (%llu MiB)", c->device,
             b->props.name, (unsigned long long) (b->info.weight_size >> 20),
-            b->info.n_blocks, b->info.block_tokens,
+            b->fused_rows, b->info.n_blocks, b->info.block_tokens,
             (unsigned long long) (b->kv_layer * c->n_layers >> 20));
 
     return mst_cuda_gemm_tune(b, err);

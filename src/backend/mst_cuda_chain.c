@@ -1,7 +1,8 @@
 
 /*
  * The operations of a step on the stream: library GEMMs with small kernels
- * between them.
+ * between them, or the decode GEMMs (mst_cuda_fused.c) where these are the
+ * better choice.
  */
 
 #include <string.h>
@@ -9,19 +10,15 @@
 #include "backend/mst_cuda.h"
 
 
-static void
-mst_cuda_norm(mst_backend_t *b, const mst_vector_t *gain)
+int
+mst_cuda_pdl(mst_backend_t *b)
 {
-    mst_k_norm_t  a = { 0 };
+    int  pdl;
 
-    a.h = b->h;
-    a.gain = gain->f;
-    a.x = b->x;
-    a.eps = b->conf.rms_eps;
-    a.dim = b->conf.dim;
-    a.rows = b->bucket.rows;
+    pdl = b->pdl;
+    b->pdl = b->props.major == 9;
 
-    mst_cuda_go(b, mst_k_norm(&a, b->stream));
+    return pdl;
 }
 
 
@@ -43,13 +40,27 @@ mst_cuda_bias(mst_backend_t *b, void *y, uint64_t pitch,
     a.width = bias->n;
     a.rows = b->bucket.rows;
     a.bf16 = bf16;
+    a.pdl = mst_cuda_pdl(b);
 
     mst_cuda_go(b, mst_k_bias(&a, b->stream));
 }
 
 
-static void
-mst_cuda_embed(mst_backend_t *b, const mst_cuda_cmd_t *cmd)
+void
+mst_cuda_chain_bias(mst_backend_t *b, const mst_backend_layer_t *w)
+{
+    uint32_t  kv_dim;
+
+    kv_dim = b->conf.n_kv_heads * b->conf.head_dim;
+
+    mst_cuda_bias(b, b->qkv, b->qkv_dim, w->q_bias, 1);
+    mst_cuda_bias(b, b->qkv + b->q_dim, b->qkv_dim, w->k_bias, 1);
+    mst_cuda_bias(b, b->qkv + b->q_dim + kv_dim, b->qkv_dim, w->v_bias, 1);
+}
+
+
+void
+mst_cuda_chain_embed(mst_backend_t *b, const mst_matrix_t *embd)
 {
     uint32_t           i;
     mst_k_embed_t      a = { 0 };
@@ -64,7 +75,7 @@ mst_cuda_embed(mst_backend_t *b, const mst_cuda_cmd_t *cmd)
     }
 
     a.step = b->dev;
-    a.embd = cmd->matrix->w;
+    a.embd = embd->w;
     a.h = b->h;
     a.freqs = b->freqs;
     a.turns = b->turns;
@@ -74,25 +85,10 @@ mst_cuda_embed(mst_backend_t *b, const mst_cuda_cmd_t *cmd)
     a.rows = b->bucket.rows;
     a.n_vocab = b->conf.n_vocab;
 
+    /* attention reads its plan early: this kernel waits for all of it */
+
+    (void) mst_cuda_pdl(b);
     mst_cuda_go(b, mst_k_embed(&a, b->stream));
-}
-
-
-static void
-mst_cuda_qkv(mst_backend_t *b, const mst_cuda_cmd_t *cmd)
-{
-    uint32_t  kv_dim;
-
-    kv_dim = b->conf.n_kv_heads * b->conf.head_dim;
-
-    mst_cuda_norm(b, cmd->w->attn_norm);
-    mst_cuda_go(b, mst_cuda_gemm(b, cmd->w->qkv, b->x, b->qkv,
-                                 b->bucket.rows, MST_CUDA_BF16));
-
-    mst_cuda_bias(b, b->qkv, b->qkv_dim, cmd->w->q_bias, 1);
-    mst_cuda_bias(b, b->qkv + b->q_dim, b->qkv_dim, cmd->w->k_bias, 1);
-    mst_cuda_bias(b, b->qkv + b->q_dim + kv_dim, b->qkv_dim, cmd->w->v_bias,
-                  1);
 }
 
 
@@ -119,35 +115,81 @@ mst_cuda_plain(mst_backend_t *b, uint32_t layer)
 }
 
 
-static void
-mst_cuda_attend(mst_backend_t *b, const mst_cuda_cmd_t *cmd)
+void
+mst_cuda_chain_attend(mst_backend_t *b, uint32_t layer, void *out,
+    mst_k_out_t out_type)
 {
     mst_k_attn_t  a = { 0 };
 
     if (!b->fast) {
-        mst_cuda_plain(b, cmd->layer);
+        mst_cuda_plain(b, layer);
         return;
     }
 
     a.step = b->dev;
     a.shape = b->shape;
-    a.window = b->windows[b->window[cmd->layer]];
-    a.work = b->work[b->window[cmd->layer]];
+    a.window = b->windows[b->window[layer]];
+    a.work = b->work[b->window[layer]];
     a.qkv = b->qkv;
     a.turns = b->turns;
     a.pairs = b->conf.rope_dim / 2;
-    a.kv = b->kv + cmd->layer * b->kv_layer;
+    a.kv = b->kv + layer * b->kv_layer;
     a.block_stride = b->kv_block;
     a.kv_type = MST_K_KV_BF16;
-    a.out = b->mix;
-    a.out_type = MST_K_OUT_BF16;
+    a.out = out;
+    a.out_type = out_type;
+    a.out_scale = MST_CUDA_MIX_MUL;
+    a.out_rows = mst_k_gemm_pad(b->bucket.rows);
 
     if (!b->decode) {
+        a.pdl = mst_cuda_pdl(b);
         mst_cuda_go(b, mst_k_attn_rope(&a, b->stream));
+        a.pdl = mst_cuda_pdl(b);
         mst_cuda_go(b, mst_k_attn_prefill(&a, b->stream));
     }
 
+    a.pdl = mst_cuda_pdl(b);
     mst_cuda_go(b, mst_k_attn_decode(&a, b->stream));
+}
+
+
+/* the library's kernels neither start early nor let others */
+
+static void
+mst_cuda_product(mst_backend_t *b, const mst_matrix_t *m, const void *x,
+    void *y, uint32_t n, mst_cuda_out_t out)
+{
+    mst_cuda_go(b, m->type->plain(b, m, x, y, n, out));
+    b->pdl = 0;
+}
+
+
+static void
+mst_cuda_norm(mst_backend_t *b, const mst_vector_t *gain,
+    const int32_t *pick, uint32_t n)
+{
+    mst_k_norm_t  a = { 0 };
+
+    a.h = b->h;
+    a.gain = gain->f;
+    a.x = b->x;
+    a.pick = pick;
+    a.eps = b->conf.rms_eps;
+    a.dim = b->conf.dim;
+    a.rows = n;
+    a.pdl = mst_cuda_pdl(b);
+
+    mst_cuda_go(b, mst_k_norm(&a, b->stream));
+}
+
+
+static void
+mst_cuda_qkv(mst_backend_t *b, const mst_cuda_cmd_t *cmd)
+{
+    mst_cuda_norm(b, cmd->w->attn_norm, NULL, b->bucket.rows);
+    mst_cuda_product(b, cmd->w->qkv, b->x, b->qkv, b->bucket.rows,
+                     MST_CUDA_BF16);
+    mst_cuda_chain_bias(b, cmd->w);
 }
 
 
@@ -155,8 +197,7 @@ static void
 mst_cuda_add(mst_backend_t *b, const mst_matrix_t *m, const uint16_t *x,
     const mst_vector_t *bias)
 {
-    mst_cuda_go(b, mst_cuda_gemm(b, m, x, b->h, b->bucket.rows,
-                                 MST_CUDA_ADD));
+    mst_cuda_product(b, m, x, b->h, b->bucket.rows, MST_CUDA_ADD);
     mst_cuda_bias(b, b->h, b->conf.dim, bias, 0);
 }
 
@@ -166,9 +207,9 @@ mst_cuda_gate_up(mst_backend_t *b, const mst_cuda_cmd_t *cmd)
 {
     mst_k_swiglu_t  a = { 0 };
 
-    mst_cuda_norm(b, cmd->w->ffn_norm);
-    mst_cuda_go(b, mst_cuda_gemm(b, cmd->w->gate_up, b->x, b->gate_up,
-                                 b->bucket.rows, MST_CUDA_BF16));
+    mst_cuda_norm(b, cmd->w->ffn_norm, NULL, b->bucket.rows);
+    mst_cuda_product(b, cmd->w->gate_up, b->x, b->gate_up, b->bucket.rows,
+                     MST_CUDA_BF16);
 
     a.gate_up = b->gate_up;
     a.gate_bias = cmd->w->gate_bias ? cmd->w->gate_bias->f : NULL;
@@ -176,6 +217,7 @@ mst_cuda_gate_up(mst_backend_t *b, const mst_cuda_cmd_t *cmd)
     a.y = b->act;
     a.ff_dim = b->conf.ff_dim;
     a.rows = b->bucket.rows;
+    a.pdl = mst_cuda_pdl(b);
 
     mst_cuda_go(b, mst_k_swiglu(&a, b->stream));
 }
@@ -184,62 +226,70 @@ mst_cuda_gate_up(mst_backend_t *b, const mst_cuda_cmd_t *cmd)
 void
 mst_cuda_head(mst_backend_t *b, uint32_t first, uint32_t n)
 {
-    mst_k_norm_t           a = { 0 };
     const mst_cuda_cmd_t  *cmd;
 
     cmd = &b->cmds[b->n_cmds - 1];
 
-    a.h = b->h;
-    a.gain = cmd->norm->f;
-    a.x = b->x;
-    a.pick = b->dev.wanted + first;
-    a.eps = b->conf.rms_eps;
-    a.dim = b->conf.dim;
-    a.rows = n;
+    if (n <= b->fused_rows) {
+        mst_cuda_fused_head(b, cmd, first, n);
+        return;
+    }
 
-    mst_cuda_go(b, mst_k_norm(&a, b->stream));
-    mst_cuda_go(b, mst_cuda_gemm(b, cmd->matrix, b->x, b->logits, n,
-                                 MST_CUDA_F32));
+    mst_cuda_norm(b, cmd->norm, b->dev.wanted + first, n);
+    mst_cuda_product(b, cmd->matrix, b->x, b->logits, n, MST_CUDA_F32);
+}
+
+
+static void
+mst_cuda_chain_run(mst_backend_t *b, const mst_cuda_cmd_t *cmd)
+{
+    switch (cmd->op) {
+
+    case MST_CUDA_EMBED:
+        mst_cuda_chain_embed(b, cmd->matrix);
+        break;
+
+    case MST_CUDA_QKV:
+        mst_cuda_qkv(b, cmd);
+        break;
+
+    case MST_CUDA_ATTEND:
+        mst_cuda_chain_attend(b, cmd->layer, b->mix, MST_K_OUT_BF16);
+        break;
+
+    case MST_CUDA_OUT:
+        mst_cuda_add(b, cmd->w->out, b->mix, cmd->w->out_bias);
+        break;
+
+    case MST_CUDA_GATE_UP:
+        mst_cuda_gate_up(b, cmd);
+        break;
+
+    case MST_CUDA_DOWN:
+        mst_cuda_add(b, cmd->w->down, b->act, cmd->w->down_bias);
+        break;
+
+    case MST_CUDA_HEAD:
+        break;
+    }
 }
 
 
 void
 mst_cuda_chain(mst_backend_t *b)
 {
-    uint32_t               i;
-    const mst_cuda_cmd_t  *cmd;
+    int       fused;
+    uint32_t  i;
+
+    b->pdl = 0;
+    fused = b->bucket.rows <= b->fused_rows;
 
     for (i = 0; i < b->n_cmds; i++) {
-        cmd = &b->cmds[i];
+        if (fused) {
+            mst_cuda_fused_run(b, i);
 
-        switch (cmd->op) {
-
-        case MST_CUDA_EMBED:
-            mst_cuda_embed(b, cmd);
-            break;
-
-        case MST_CUDA_QKV:
-            mst_cuda_qkv(b, cmd);
-            break;
-
-        case MST_CUDA_ATTEND:
-            mst_cuda_attend(b, cmd);
-            break;
-
-        case MST_CUDA_OUT:
-            mst_cuda_add(b, cmd->w->out, b->mix, cmd->w->out_bias);
-            break;
-
-        case MST_CUDA_GATE_UP:
-            mst_cuda_gate_up(b, cmd);
-            break;
-
-        case MST_CUDA_DOWN:
-            mst_cuda_add(b, cmd->w->down, b->act, cmd->w->down_bias);
-            break;
-
-        case MST_CUDA_HEAD:
-            break;
+        } else {
+            mst_cuda_chain_run(b, &b->cmds[i]);
         }
     }
 }

@@ -375,8 +375,9 @@ mst_cuda_gemm_tune(mst_backend_t *b, mst_err_t *err)
     rc = rc ? rc : mst_cuda_gemm_fill(b);
 
     for (i = 0; rc == 0 && (rows = mst_cuda_warm(b, i)) != 0; i++) {
-        if (mst_cuda_gemm_tune_rows(b, mst_k_bucket_rows(rows), events)
-            != MST_OK)
+        if (rows > b->fused_rows
+            && mst_cuda_gemm_tune_rows(b, mst_k_bucket_rows(rows), events)
+               != MST_OK)
         {
             rc = cudaErrorNotSupported;
         }

@@ -101,7 +101,7 @@ mst_cuda_load_init(mst_backend_t *b, mst_err_t *err)
 /* the next piece of pinned memory, once it is free, filled and on its way */
 
 static int
-mst_cuda_send(mst_backend_t *b, void *to, const char *from, size_t size,
+mst_cuda_send_piece(mst_backend_t *b, void *to, const char *from, size_t size,
     mst_err_t *err)
 {
     int                rc;
@@ -124,9 +124,28 @@ mst_cuda_send(mst_backend_t *b, void *to, const char *from, size_t size,
 }
 
 
-/* n elements of a type, from the host, to bf16 */
+int
+mst_cuda_send(mst_backend_t *b, void *to, const char *from, size_t size,
+    mst_err_t *err)
+{
+    size_t  n;
 
-static int
+    for ( /* void */ ; size; size -= n) {
+        n = mst_cuda_min(size, MST_CUDA_PIECE);
+
+        if (mst_cuda_send_piece(b, to, from, n, err) != MST_OK) {
+            return MST_ERROR;
+        }
+
+        to = (char *) to + n;
+        from += n;
+    }
+
+    return MST_OK;
+}
+
+
+int
 mst_cuda_load(mst_backend_t *b, uint32_t type, const void *data, uint64_t n,
     uint16_t *to, mst_err_t *err)
 {
@@ -173,42 +192,18 @@ mst_cuda_load(mst_backend_t *b, uint32_t type, const void *data, uint64_t n,
 }
 
 
-static int
-mst_cuda_matrix_able(const mst_matrix_part_t *parts, uint32_t n_parts,
-    uint32_t width, mst_err_t *err)
-{
-    uint32_t                i;
-    const mst_type_info_t  *info;
-
-    for (i = 0; i < n_parts; i++) {
-        info = mst_type_info(parts[i].type);
-
-        if (info == NULL || !mst_k_load_fits(parts[i].type)) {
-            return mst_err_set(err, "weights of type %s are not computed on "
-                               "a CUDA device", mst_type_name(parts[i].type));
-        }
-
-        if (width % info->block) {
-            return mst_err_set(err, "rows of %u are no multiple of the %u of "
-                               "a %s block", width, info->block, info->name);
-        }
-    }
-
-    return MST_OK;
-}
-
-
 mst_matrix_t *
 mst_cuda_matrix(mst_backend_t *b, mst_matrix_kind_t kind,
     const mst_matrix_part_t *parts, uint32_t n_parts, uint32_t width,
     mst_err_t *err)
 {
-    uint32_t       i;
-    uint64_t       size;
-    uint16_t      *to;
-    mst_matrix_t  *m;
+    uint32_t                i, first;
+    mst_matrix_t           *m;
+    const mst_cuda_type_t  *type;
 
-    if (mst_cuda_matrix_able(parts, n_parts, width, err) != MST_OK
+    type = mst_cuda_type(b, parts, n_parts, width, err);
+
+    if (type == NULL
         || (b->raw == NULL && mst_cuda_load_init(b, err) != MST_OK))
     {
         return NULL;
@@ -223,6 +218,7 @@ mst_cuda_matrix(mst_backend_t *b, mst_matrix_kind_t kind,
 
     m->next = b->matrices;
     b->matrices = m;
+    m->type = type;
     m->kind = kind;
     m->width = width;
 
@@ -230,25 +226,10 @@ mst_cuda_matrix(mst_backend_t *b, mst_matrix_kind_t kind,
         m->rows += parts[i].rows;
     }
 
-    size = (uint64_t) m->rows * width * 2;
-    m->w = mst_cuda_take(b, size, "a matrix", err);
-
-    if (m->w == NULL) {
-        return NULL;
-    }
-
-    b->info.weight_size += size;
-    to = m->w;
-
-    for (i = 0; i < n_parts; i++) {
-        if (mst_cuda_load(b, parts[i].type, parts[i].data,
-                          (uint64_t) parts[i].rows * width, to, err)
-            != MST_OK)
-        {
+    for (i = 0, first = 0; i < n_parts; first += parts[i++].rows) {
+        if (type->load(b, m, &parts[i], first, err) != MST_OK) {
             return NULL;
         }
-
-        to += (uint64_t) parts[i].rows * width;
     }
 
     return m;

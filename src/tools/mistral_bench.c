@@ -48,6 +48,8 @@ static const mistral_option_t  mistral_bench_options[] = {
     MISTRAL_BENCH_OPTION("--engine", FLAG, engine, 0, 0),
     MISTRAL_BENCH_OPTION("--threads", UINT, threads, 1, 64),
     MISTRAL_BENCH_OPTION("--device", TEXT, device, 0, 0),
+    MISTRAL_BENCH_OPTION("--dtype", TEXT, dtype, 0, 0),
+    MISTRAL_BENCH_OPTION("--weight-layouts", UINT, weight_layouts, 1, 2),
     MISTRAL_BENCH_OPTION("--isa", TEXT, isa, 0, 0),
     MISTRAL_BENCH_OPTION("--kv-cache", TEXT, kv_cache, 0, 0),
     MISTRAL_BENCH_OPTION("--cases", TEXT, cases, 0, 0),
@@ -104,6 +106,9 @@ static const char  mistral_bench_help[] =
     "  --repeat N         the median of N runs is shown (default 5)\n"
     "  --threads N        1 .. 64 (default: one per core that we may use)\n"
     "  --device NAME      cpu or cuda:N (default: cpu)\n"
+    "  --dtype NAME       of the weights: auto, bf16 or fp8 (default: auto)\n"
+    "  --weight-layouts N 1 or 2: how often a device has them (default: as\n"
+    "                     memory allows)\n"
     "  --isa NAME         avx512, avx2 or c (default: the best there is)\n"
     "  --kv-cache NAME    f32, f16 or q8 (default: f32)\n"
     "  --json FILE        an object with a number for each case\n"
@@ -149,8 +154,8 @@ mistral_bench_check_engine(const mistral_bench_conf_t *c)
     {
         return mistral_complain(MISTRAL_USAGE, "bench", "--engine goes with "
                                 "--model, --cases, --repeat, --device, "
-                                "--threads, --isa, --kv-cache and --json "
-                                "only");
+                                "--dtype, --weight-layouts, --threads, "
+                                "--isa, --kv-cache and --json only");
     }
 
     return MISTRAL_OK;
@@ -166,11 +171,12 @@ mistral_bench_check_http(const mistral_bench_conf_t *c)
     }
 
     if (c->threads || c->device || c->isa || c->kv_cache || c->cases
-        || c->repeat)
+        || c->repeat || c->dtype || c->weight_layouts)
     {
         return mistral_complain(MISTRAL_USAGE, "bench", "--device, "
-                                "--threads, --isa, --kv-cache, --cases and "
-                                "--repeat go with --engine");
+                                "--dtype, --weight-layouts, --threads, "
+                                "--isa, --kv-cache, --cases and --repeat go "
+                                "with --engine");
     }
 
     if (c->requests && c->duration > 0) {

@@ -32,6 +32,7 @@ typedef struct {
     const char  *profile;
     const char  *json;
     const char  *device;           /* "cpu", "cuda:N"; NULL = cpu */
+    const char  *dtype;            /* NULL = auto */
     const char  *isa;
     const char  *kv_cache;
     const char  *cases;
@@ -50,6 +51,7 @@ typedef struct {
     uint64_t     max_tokens;
     uint64_t     warmup;           /* requests */
     uint64_t     threads;
+    uint64_t     weight_layouts;
     uint64_t     repeat;
 } mistral_bench_conf_t;
 

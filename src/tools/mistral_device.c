@@ -49,3 +49,34 @@ mistral_device(const char *command, const char *name, mst_model_conf_t *conf)
 
     return MISTRAL_OK;
 }
+
+
+int
+mistral_device_dtype(const char *command, const char *name,
+    mst_model_conf_t *conf)
+{
+    size_t  i;
+
+    static const struct {
+        const char   *name;
+        mst_dtype_t   dtype;
+    } dtypes[] = {
+        { "auto", MST_DTYPE_AUTO },
+        { "bf16", MST_DTYPE_BF16 },
+        { "fp8", MST_DTYPE_FP8 }
+    };
+
+    if (name == NULL) {
+        return MISTRAL_OK;
+    }
+
+    for (i = 0; i < sizeof(dtypes) / sizeof(*dtypes); i++) {
+        if (strcmp(name, dtypes[i].name) == 0) {
+            conf->dtype = dtypes[i].dtype;
+            return MISTRAL_OK;
+        }
+    }
+
+    return mistral_complain(MISTRAL_USAGE, command, "--dtype \"%s\" is not "
+                            "auto, bf16 or fp8", name);
+}

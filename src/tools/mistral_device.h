@@ -1,6 +1,7 @@
 
 /*
- * "--device cpu|cuda:N" of the commands that compute in their own process.
+ * "--device cpu|cuda:N" and "--dtype" of the commands that compute in their
+ * own process.
  */
 
 #ifndef MISTRAL_DEVICE_H
@@ -12,6 +13,10 @@
 /* NULL or "cpu": conf stays as it is.  MISTRAL_OK, or MISTRAL_USAGE after a
    complaint of the command.  The library is the one beside the program. */
 int mistral_device(const char *command, const char *name,
+    mst_model_conf_t *conf);
+
+/* "--dtype auto|bf16|fp8", NULL = auto; as above */
+int mistral_device_dtype(const char *command, const char *name,
     mst_model_conf_t *conf);
 
 

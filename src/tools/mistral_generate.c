@@ -52,6 +52,9 @@ static const mistral_option_t  mistral_generate_options[] = {
     { "--context", MISTRAL_UINT, &mistral_generate_conf.context,
       2, INT32_MAX },
     { "--device", MISTRAL_TEXT, &mistral_generate_conf.device, 0, 0 },
+    { "--dtype", MISTRAL_TEXT, &mistral_generate_conf.dtype, 0, 0 },
+    { "--weight-layouts", MISTRAL_UINT, &mistral_generate_conf.weight_layouts,
+      1, 2 },
     { "--isa", MISTRAL_TEXT, &mistral_generate_conf.isa, 0, 0 },
     { "--json", MISTRAL_FLAG, &mistral_generate_conf.json, 0, 0 },
     { "--logits", MISTRAL_TEXT, &mistral_generate_conf.logits, 0, 0 }
@@ -84,6 +87,9 @@ static const char  mistral_generate_help[] =
     "                     most what the model was made for)\n"
     "  --threads N        1 .. 64 (default: one per core that we may use)\n"
     "  --device NAME      cpu or cuda:N (default: cpu)\n"
+    "  --dtype NAME       of the weights: auto, bf16 or fp8 (default: auto)\n"
+    "  --weight-layouts N 1 or 2: how often a device has them (default: as\n"
+    "                     memory allows)\n"
     "  --isa NAME         avx512, avx2 or c (default: the best there is)\n"
     "  --rope-bf16        round rotary frequencies to bfloat16, to compare\n"
     "                     with a program that casts a model as a whole\n"
@@ -357,7 +363,11 @@ mistral_generate_load(mistral_generate_t *g, const mst_log_t *log)
         return MISTRAL_FAILED;
     }
 
-    if (mistral_device("generate", c->device, &mc) != MISTRAL_OK) {
+    mc.weight_layouts = (uint32_t) c->weight_layouts;
+
+    if (mistral_device("generate", c->device, &mc) != MISTRAL_OK
+        || mistral_device_dtype("generate", c->dtype, &mc) != MISTRAL_OK)
+    {
         return MISTRAL_USAGE;
     }
 

@@ -21,6 +21,7 @@ typedef struct {
     const char  *prompt;
     const char  *prompt_ids;
     const char  *device;           /* "cpu", "cuda:N"; NULL = cpu */
+    const char  *dtype;            /* NULL = auto */
     const char  *isa;
     const char  *logits;
     int          chat;
@@ -32,6 +33,7 @@ typedef struct {
     uint64_t     seed;
     uint64_t     top_k;
     uint64_t     threads;
+    uint64_t     weight_layouts;   /* 0 = auto */
     uint64_t     context;
     double       temperature;
     double       top_p;
