@@ -3,7 +3,8 @@
 # make demo       packages, build, model, nginx up, one chat on the terminal
 # make stop       ends what make demo started
 # make test       packages, build, model, all tests
-# make bench      tokens per second of the engine on this machine
+# make bench      the engine beside llama.cpp; ONLY=CASE,... JSON=FILE
+# make bench-peer compiles llama.cpp for it, once, in PEER
 # make bench-tokenizer  text to tokens beside other libraries
 # make bench-gateway  what nginx costs beside proxy_pass; JSON=FILE
 # make bench-restart  how long kill -9 of each process is felt; JSON=FILE
@@ -350,14 +351,22 @@ test: deps
 	@$(MAKE) --no-print-directory SAN=thread BUILD=$(BUILD)/tsan tsan
 	@BUILD=$(BUILD) LONG=$(LONG) perl t/run.pl
 
-# CASES=decode_1,... and JSON=FILE are mistral bench's --cases and --json
+# beside llama.cpp, where it is; it is kept outside the tree, since it takes
+# ten minutes to compile
 
-.PHONY: bench
+PEER ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mistral-peer
 
-bench: $(BUILD)/mistral model
+.PHONY: bench bench-peer
+
+bench: all model
 	@uptime
-	$(BUILD)/mistral bench --engine --model $(MODEL) \
-	    $(if $(CASES),--cases $(CASES)) $(if $(JSON),--json $(JSON))
+	BUILD=$(BUILD) /usr/bin/python3 t/bench/engine.py --peer $(PEER) \
+	    $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+	    $(if $(JSON),--json $(JSON))
+
+bench-peer: | $(VENV)/bin/pip
+	@$(MAKE) --no-print-directory deps PACKAGES="g++ cmake make"
+	@PIP=$(abspath $(VENV))/bin/pip sh t/bench/peer.sh $(PEER)
 
 # megabytes of text per second beside other tokenizers, one thread each
 

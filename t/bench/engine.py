@@ -1,0 +1,445 @@
+"""The engine beside llama.cpp: the same model file, the same two cores, in
+turn, medians.
+
+    make bench-peer                     # compiles llama.cpp, once
+    make bench JSON=FILE ONLY=decode_1,http_8 ROUNDS=5
+
+Without the peer it measures ours alone.  One round runs each case with ours
+and then with the peer.
+
+    decode_N    tokens/s of N answers, from 128 to 256 tokens of context
+    prefill_N   tokens/s of a prompt of N tokens
+    http_8      tokens/s out, 8 clients, 128 words in, 128 tokens out
+    http_8_ttft ms to the first token, the 99th percentile of the same
+    prefix_8    ms to the first token, median, 8 clients at once with prompts
+                of 1,024 tokens that are the same and 32 that are not; one
+                request with that prefix came before
+    start       ms from exec to ready
+    memory      MiB of all the processes (their proportional share) after
+                http_8, with KV caches of as many bytes
+    overhead    tokens/s of 1 and 8 streams through nginx, between events,
+                beside the engine without it ("peer"); the worse of the two
+
+JSON: {"key": {"ours": N, "peer": N, "ratio": N, "unit": "tok/s"}}; ratio is
+ours / peer, of times and memory too.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import platform
+import random
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+
+BUILD = os.path.abspath(os.environ.get('BUILD', 'build'))
+MODEL = BUILD + '/models/SmolLM2-135M-Instruct.Q4_1.gguf'
+MISTRAL = BUILD + '/mistral'
+NGINX = os.environ.get('TEST_NGINX_BINARY', '/usr/sbin/nginx')
+
+STREAMS = 8
+CONTEXT = 2048                  # of a stream
+KV_TOKEN = 30 * 3 * 64 * 2      # numbers of a token's keys and values
+PREFIX, SUFFIX, IDS = 1024, 32, 40000
+
+CONF = """
+load_module       %(build)s/ngx_http_mistral_module.so;
+daemon            off;
+worker_processes  1;
+error_log         error.log notice;
+pid               nginx.pid;
+%(user)s
+events {}
+
+http {
+    access_log             off;
+    client_body_temp_path  temp;
+    proxy_temp_path        temp;
+    fastcgi_temp_path      temp;
+    uwsgi_temp_path        temp;
+    scgi_temp_path         temp;
+
+    mistral_model m {
+        path      %(model)s;
+        context   %(context)d;
+        kv_cache  f32 size=%(kv)d;
+        device    cpu threads=2;
+    }
+
+    server {
+        listen  127.0.0.1:%(port)d;
+
+        location /v1/ { mistral_pass m; }
+        location = /health { mistral_health ready; }
+        location = /status { mistral_status json; }
+    }
+}
+"""
+
+UNITS = {'decode_1': 'tok/s', 'decode_8': 'tok/s', 'decode_16': 'tok/s',
+         'prefill_512': 'tok/s', 'prefill_2048': 'tok/s', 'http_8': 'tok/s',
+         'http_8_ttft': 'ms', 'prefix_8': 'ms', 'start': 'ms',
+         'memory': 'MiB', 'overhead': 'tok/s', 'overhead_1': 'tok/s',
+         'overhead_8': 'tok/s'}
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(('127.0.0.1', 0))
+        return s.getsockname()[1]
+
+
+def output(command):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, timeout=600).stdout
+
+
+def processes(root):
+    """a process and what descends from it"""
+    parents = {}
+
+    for p in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            with open(f'/proc/{p}/stat') as f:
+                parents[int(p)] = int(f.read().rsplit(')', 1)[1].split()[1])
+        except OSError:
+            pass
+
+    found = [root]
+
+    for p in found:
+        found += [c for c, parent in parents.items() if parent == p]
+
+    return found
+
+
+def memory(pids):
+    kib = 0
+
+    for p in pids:
+        with open(f'/proc/{p}/smaps_rollup') as f:
+            kib += sum(int(line.split()[1]) for line in f
+                       if line.startswith('Pss:'))
+
+    return kib / 1024
+
+
+class Server:
+    """what both servers have"""
+
+    def begin(self, command):
+        self.log = tempfile.TemporaryFile()
+        start = time.monotonic()
+        self.process = subprocess.Popen(command, stdout=self.log,
+                                        stderr=self.log)
+
+        while not self.ready():
+            if self.process.poll() is not None \
+                    or time.monotonic() - start > 120:
+                raise RuntimeError('%s does not start' % command[0])
+            time.sleep(0.001)
+
+        self.start = (time.monotonic() - start) * 1000
+
+    def ready(self):
+        c = http.client.HTTPConnection('127.0.0.1', self.port, timeout=60)
+        try:
+            c.request('GET', '/health')
+            return c.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            c.close()
+
+    def bench(self, clients, requests):
+        return json.loads(output(
+            [MISTRAL, 'bench', 'http://127.0.0.1:%d' % self.port,
+             '--concurrency', str(clients), '--requests', str(requests),
+             '--prompt-tokens', '128', '--max-tokens', '128', '--ignore-eos',
+             '--warmup', '1', '--json', '-']))
+
+    def first_token(self, ids):
+        """ms until it comes"""
+        c = http.client.HTTPConnection('127.0.0.1', self.port, timeout=600)
+        c.connect()
+        start = time.monotonic()
+        c.request('POST', '/v1/completions', json.dumps(
+            {'prompt': ids, 'max_tokens': 16, 'stream': True,
+             'temperature': 0, 'ignore_eos': True}),
+            {'Content-Type': 'application/json'})
+        r = c.getresponse()
+        took = None
+
+        if r.status != 200:
+            raise RuntimeError('status %d: %s' % (r.status, r.read()[:200]))
+
+        for line in r:
+            if took is None and line.startswith(b'data: {'):
+                took = (time.monotonic() - start) * 1000
+
+        c.close()
+
+        if took is None:
+            raise RuntimeError('an answer without a token')
+
+        return took
+
+    def prefix(self, seed):
+        draw = random.Random(seed)
+        prompt = [draw.randrange(1000, IDS) for _ in range(PREFIX)]
+        times = []
+
+        def client(ids):
+            times.append(self.first_token(ids))
+
+        self.first_token(prompt + [draw.randrange(1000, IDS)])
+        threads = [threading.Thread(target=client, args=(
+                       prompt + [draw.randrange(1000, IDS)
+                                 for _ in range(SUFFIX)],))
+                   for _ in range(STREAMS)]
+
+        for t in threads:
+            t.start()
+
+        for t in threads:
+            t.join()
+
+        if len(times) != STREAMS:
+            raise RuntimeError('prefix_8: a request failed')
+
+        return statistics.median(times)
+
+
+class Ours(Server):
+    def __init__(self):
+        self.prefix_dir = tempfile.mkdtemp(prefix='mistral_bench.')
+        os.chmod(self.prefix_dir, 0o755)
+        self.port = free_port()
+
+        with open(self.prefix_dir + '/nginx.conf', 'w') as f:
+            f.write(CONF % {
+                'build': BUILD, 'port': self.port, 'model': MODEL,
+                'context': CONTEXT, 'kv': STREAMS * CONTEXT * KV_TOKEN * 2,
+                'user': 'user www-data;' if os.geteuid() == 0 else ''})
+
+        self.begin([NGINX, '-p', self.prefix_dir, '-c',
+                    self.prefix_dir + '/nginx.conf', '-e',
+                    self.prefix_dir + '/error.log'])
+
+    def memory(self):
+        """nginx, the supervisor and the engine, which are no children of
+        nginx"""
+        with urllib.request.urlopen('http://127.0.0.1:%d/status'
+                                    % self.port) as r:
+            engine = json.load(r)['models'][0]['engine_pid']
+
+        with open(f'/proc/{engine}/stat') as f:
+            supervisor = int(f.read().rsplit(')', 1)[1].split()[1])
+
+        return memory(processes(self.process.pid) + processes(supervisor))
+
+    def stop(self):
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait(60)
+        shutil.rmtree(self.prefix_dir, ignore_errors=True)
+
+
+class Peer(Server):
+    def __init__(self, folder):
+        self.port = free_port()
+
+        # KV in f16, its default: twice the tokens are as many bytes
+
+        self.begin([folder + '/bin/llama-server', '--model', MODEL, '--host',
+                    '127.0.0.1', '--port', str(self.port), '--threads', '2',
+                    '--parallel', str(STREAMS), '--ctx-size',
+                    str(2 * STREAMS * CONTEXT)])
+
+    def memory(self):
+        return memory(processes(self.process.pid))
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(60)
+
+
+def engine_ours(keys):
+    with tempfile.NamedTemporaryFile() as f:
+        output([MISTRAL, 'bench', '--engine', '--model', MODEL, '--threads',
+                '2', '--repeat', '1', '--cases', ','.join(keys), '--json',
+                f.name])
+        return {k: v for k, v in json.load(f).items() if k in keys}
+
+
+def engine_peer(folder, keys):
+    """each program runs something unmeasured first"""
+    found = {}
+    bench = [folder + '/bin/llama-bench', '-m', MODEL, '-t', '2', '-r', '1',
+             '-o', 'jsonl', '--no-warmup']
+    prefill = [k.split('_')[1] for k in keys if k.startswith('prefill')]
+    batches = [k.split('_')[1] for k in keys
+               if k.startswith('decode') and k != 'decode_1']
+
+    if prefill:
+        lines = output(bench + ['-n', '0', '-p', ','.join(['512'] + prefill)])
+        for line in lines.splitlines()[1:]:
+            r = json.loads(line)
+            found['prefill_%d' % r['n_prompt']] = r['avg_ts']
+
+    if 'decode_1' in keys:
+        lines = output(bench + ['-p', '0', '-d', '128', '-n', '16,128'])
+        found['decode_1'] = json.loads(lines.splitlines()[-1])['avg_ts']
+
+    if batches:
+        lines = output([folder + '/bin/llama-batched-bench', '-m', MODEL,
+                        '-t', '2', '-c', '8192', '-npp', '128', '-ntg', '128',
+                        '-npl', ','.join(batches), '--output-format',
+                        'jsonl'])
+        for line in lines.splitlines():
+            if line.startswith(b'{'):
+                r = json.loads(line)
+                found['decode_%d' % r['pl']] = r['speed_tg']
+
+    return found
+
+
+def server(make, keys, seed):
+    found = {}
+    s = make()
+
+    try:
+        found['start'] = s.start
+
+        if {'http_8', 'http_8_ttft', 'memory'} & keys:
+            r = s.bench(STREAMS, 3 * STREAMS)
+
+            if r['failed']:
+                raise RuntimeError('errors: %s' % r['errors'])
+
+            found['http_8'] = r['completion_tokens_per_second']
+            found['http_8_ttft'] = r['ttft_ms']['p99']
+            found['memory'] = s.memory()
+
+        if 'prefix_8' in keys:
+            found['prefix_8'] = s.prefix(seed)
+
+        if 'overhead' in keys and isinstance(s, Ours):
+            for n in 1, STREAMS:
+                r = s.bench(n, 3 if n == 1 else n)
+                found['overhead_%d' % n] = n * 1000 / r['inter_token_ms']['p50']
+    finally:
+        s.stop()
+
+    return found
+
+
+ENGINE = ['decode_1', 'decode_8', 'decode_16', 'prefill_512', 'prefill_2048']
+SERVER = ['http_8', 'http_8_ttft', 'prefix_8', 'start', 'memory', 'overhead']
+
+
+def measure(keys, folder, rounds):
+    """{key: ([ours], [peer's])}"""
+    found = {}
+
+    def add(values, side):
+        for k, v in values.items():
+            if k in keys or k.startswith('overhead') and 'overhead' in keys:
+                found.setdefault(k, ([], []))[side].append(v)
+
+    for i in range(rounds):
+        print('round %d of %d' % (i + 1, rounds), flush=True)
+
+        for k in [k for k in ENGINE if k in keys]:
+            add(engine_ours([k]), 0)
+            add(engine_peer(folder, [k]) if folder else {}, 1)
+
+        if not keys & set(SERVER):
+            continue
+
+        seed = random.getrandbits(32)
+        add(server(Ours, keys, seed), 0)
+        add(server(lambda: Peer(folder), keys, seed) if folder else {}, 1)
+
+        if 'overhead' in keys:
+            r = engine_ours(['decode_1', 'decode_%d' % STREAMS])
+            add({k.replace('decode', 'overhead'): v for k, v in r.items()}, 1)
+
+    return found
+
+
+def summary(found):
+    report = {}
+
+    for k, (ours, peer) in found.items():
+        report[k] = {'ours': statistics.median(ours), 'unit': UNITS[k],
+                     'peer': None, 'ratio': None}
+
+        if peer:
+            report[k]['peer'] = statistics.median(peer)
+            report[k]['ratio'] = report[k]['ours'] / report[k]['peer']
+
+    if 'overhead_1' in report:
+        report['overhead'] = min(report['overhead_1'],
+                                 report['overhead_%d' % STREAMS],
+                                 key=lambda r: r['ratio'])
+
+    return report
+
+
+def peer_folder(path):
+    if os.path.exists(path + '/bin/llama-server'):
+        return path
+
+    print('The peer is not built ("make bench-peer" does it, in ten minutes): '
+          'ours alone.')
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--json')
+    parser.add_argument('--rounds', type=int, default=5)
+    parser.add_argument('--only', default=','.join(ENGINE + SERVER))
+    parser.add_argument('--peer', default='')
+    args = parser.parse_args()
+
+    keys = set(args.only.split(','))
+
+    if keys - set(ENGINE + SERVER):
+        parser.error('no such case: ' + ', '.join(keys - set(ENGINE
+                                                            + SERVER)))
+
+    # the same two cores for all
+
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
+    load = os.getloadavg()[0]
+    folder = peer_folder(args.peer)
+    print('%s, %s, load %.2f before' % (time.strftime('%Y-%m-%d %H:%M'),
+                                        platform.machine(), load))
+    report = summary(measure(keys, folder, args.rounds))
+    print('%-14s %10s %10s %8s' % ('', 'ours', 'peer', 'ratio'))
+
+    for k, r in report.items():
+        print('%-14s %10.1f %10s %8s %s' % (
+            k, r['ours'], '-' if r['peer'] is None else '%.1f' % r['peer'],
+            '-' if r['ratio'] is None else '%.2f' % r['ratio'], r['unit']))
+
+    if args.json:
+        with open(args.json, 'w') as f:
+            json.dump(report, f, indent=2)
+
+
+if __name__ == '__main__':
+    try:
+        main()
+    except (OSError, RuntimeError, subprocess.SubprocessError) as e:
+        sys.exit(f'engine.py: {e}')
