@@ -1,0 +1,150 @@
+#!/usr/bin/perl
+
+# make bench: its arithmetic, and the script beside a peer of a few lines
+# that prints what is expected of llama.cpp's programs.  How fast anything is
+# is no test.
+
+use warnings;
+use strict;
+
+use Cwd qw/ abs_path /;
+use File::Temp qw/ tempdir /;
+use JSON::PP;
+use Test::More;
+
+my $build = abs_path($ENV{BUILD} || 'build');
+my $dir = tempdir('mistral_bench.XXXXXX', TMPDIR => 1, CLEANUP => 1);
+
+mkdir "$dir/bin";
+
+arithmetic();
+peer();
+alone();
+
+done_testing();
+
+
+# medians of what was found, ratios of medians, the worse of the overheads
+
+sub arithmetic {
+    my $r = python(<<'PYTHON');
+engine.summary({
+    'decode_1': ([300.0, 100.0, 200.0], [50.0, 10.0, 1000.0]),
+    'start': ([10.0, 20.0], []),
+    'overhead_1': ([99.0], [100.0]),
+    'overhead_8': ([190.0], [200.0]),
+})
+PYTHON
+
+    is_deeply($r->{decode_1}, { ours => 200, peer => 50, ratio => 4,
+                                unit => 'tok/s' }, 'medians');
+    is_deeply($r->{start}, { ours => 15, peer => undef, ratio => undef,
+                             unit => 'ms' }, 'without a peer');
+    is_deeply($r->{overhead}, $r->{overhead_8}, 'the worse overhead');
+    is($r->{overhead}{ratio}, 0.95, 'and its ratio');
+}
+
+
+sub peer {
+    program('llama-bench', <<'SHELL');
+case "$*" in
+*"-p 0 -d 128 -n 16,128"*) echo '{"avg_ts": 1}'; echo '{"avg_ts": 2.5}';;
+*"-n 0 -p 512,512"*) echo '{"n_prompt": 512, "avg_ts": 1}'
+                     echo '{"n_prompt": 512, "avg_ts": 7.5}';;
+*) exit 1
+esac
+SHELL
+
+    program('llama-batched-bench', <<'SHELL');
+echo "no JSON"
+[ "${12}" = 8,16 ] || exit 1
+echo '{"pl": 8, "speed_tg": 12.5}'
+echo '{"pl": 16, "speed_tg": 20}'
+SHELL
+
+    open my $f, '>', "$dir/bin/llama-server" or die $!;
+    print $f <<'PYTHON';
+#!/usr/bin/python3
+import http.server, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+http.server.HTTPServer(('127.0.0.1', int(sys.argv[sys.argv.index('--port')
+                                                  + 1])),
+                       Handler).serve_forever()
+PYTHON
+    chmod 0755, $f;
+    close $f;
+
+    is_deeply(python("engine.engine_peer('$dir', ['decode_1', 'prefill_512', "
+                     . "'decode_8', 'decode_16'])"),
+              { decode_1 => 2.5, prefill_512 => 7.5, decode_8 => 12.5,
+                decode_16 => 20 },
+              "what the peer's programs say, behind their warm-up");
+
+    my ($said, $r) = bench('prefill_512,start', $dir);
+
+    is_deeply([sort keys %$r], [qw/ prefill_512 start /],
+              'the keys asked for') or diag $said;
+    is($r->{prefill_512}{peer}, 7.5, "the peer's prefill_512");
+
+    for my $k (sort keys %$r) {
+        cmp_ok($r->{$k}{ours}, '>', 0, "$k: ours");
+        cmp_ok(abs($r->{$k}{ratio} - $r->{$k}{ours} / $r->{$k}{peer}), '<',
+               1e-6 * $r->{$k}{ratio}, "$k: ratio");
+        like($said, qr/^$k +[\d.]+ +[\d.]+ +[\d.]+ /m, "$k: printed");
+    }
+
+    is($r->{start}{unit}, 'ms', 'unit');
+}
+
+
+sub alone {
+    my ($said, $r) = bench('start', "$dir/none");
+
+    like($said, qr/The peer is not built/, 'without a peer: said');
+    is($r->{start}{peer}, undef, 'without a peer: none');
+    cmp_ok($r->{start}{ours}, '>', 0, 'without a peer: ours');
+
+    ($said) = bench('start,x', "$dir/none");
+    like($said, qr/no such case: x/, 'an unknown case');
+}
+
+
+# a value of the script's
+
+sub python {
+    open my $out, '-|', '/usr/bin/python3', '-Bc', 'import json, sys; '
+                        . "sys.path.insert(0, 't/bench'); import engine; "
+                        . "print(json.dumps($_[0]))" or die "$!";
+
+    return decode_json(join '', <$out>);
+}
+
+
+sub program {
+    my ($name, $text) = @_;
+
+    open my $f, '>', "$dir/bin/$name" or die $!;
+    print $f "#!/bin/sh\n$text";
+    chmod 0755, $f;
+    close $f;
+}
+
+
+sub bench {
+    my ($only, $folder) = @_;
+    my $json = "$dir/report";
+
+    unlink $json;
+    local $ENV{BUILD} = $build;
+
+    my $said = qx{/usr/bin/python3 t/bench/engine.py --only $only --rounds 1 \\
+                  --peer $folder --json $json 2>&1};
+
+    return ($said, {}) if !open my $f, '<', $json;
+
+    local $/;
+    return ($said, decode_json(<$f>));
+}
