@@ -70,7 +70,7 @@ sub nine {
     my ($path, $ids) = @_;
 
     return generate($path, '--prompt-ids', "$S->{prefix}/$ids",
-                    '--max-tokens', 9, '--ignore-eos');
+                    '--max-tokens', 9, '--ignore-eos', '--rope', 'exact');
 }
 
 

@@ -41,6 +41,7 @@ answers();
 json();
 ids();
 logits();
+golden();
 sampling();
 
 done_testing();
@@ -129,6 +130,8 @@ sub usage {
           qr/--logits needs --json/ ],
         [ [@m, '--prompt', 'a', '--json', '--logits', 'some'],
           qr/--logits "some" is neither/ ],
+        [ [@m, '--prompt', 'a', '--rope', 'some'],
+          qr/--rope "some" is neither/ ],
         [ ['healthcheck'],                     qr/one URL is needed/ ],
         [ ['healthcheck', 'a', 'b'],           qr/one URL is needed/ ],
         [ ['healthcheck', '--frob'],           qr/no option "--frob"/ ],
@@ -433,6 +436,57 @@ sub logits {
     my ($each, $end) = map { object(run([@m, $_], encode_json($long))) }
                        qw/ all last /;
     is_deeply($each->{logits}[99], $end->{logits}[0], 'all: dynamic rope');
+}
+
+
+# the reference's logits and ids, by the plain command: its models were made
+# in memory and cast as a whole, frequencies, too
+
+sub golden {
+    for my $path (sort glob "$MistralTiny::Golden/*") {
+        my ($name) = $path =~ m{([^/]+)$};
+        my $want = expected($name);
+        my @m = ('generate', '--model', $path, '--prompt-ids', '-', '--json',
+                 '--logits', 'last', '--max-tokens', 16);
+        my $got = object(run([@m], encode_json($want->{prompt_ids})));
+
+        is_deeply($got->{ids}, $want->{greedy_ids}, "$name: ids");
+        cmp_ok(far($got, $want), '<=', 2e-4, "$name: logits");
+
+        push @m, '--ignore-eos';
+
+        my $exact = object(run([@m, '--rope', 'exact'],
+                               " @{ $want->{prompt_ids} }\n"));
+
+        if ($name =~ /f32/) {
+            is_deeply($exact->{logits}, $got->{logits},
+                      "$name: the same without a cast");
+            next;
+        }
+
+        cmp_ok(far($exact, $want), '>', 2e-4, "$name: other without a cast");
+
+        # one that can be served has a tokenizer: it is not cast
+
+        checkpoint("$dir/words", $name);
+        my @w = map { $_ eq $path ? "$dir/words" : $_ } @m;
+        my $words = object(run([@w], join ',', @{ $want->{prompt_ids} }));
+        is_deeply($words, $exact, "$name: nor with a tokenizer");
+    }
+}
+
+
+sub far {
+    my ($got, $want) = map { $_->{logits} ? $_->{logits}[0]
+                                          : $_->{last_logits} } @_;
+    my $far = 0;
+
+    for (0 .. $#$want) {
+        my $d = abs($got->[$_] - $want->[$_]);
+        $far = $d if $d > $far;
+    }
+
+    return $far;
 }
 
 

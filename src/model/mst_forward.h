@@ -41,9 +41,9 @@ typedef struct {
                                       model's */
     uint32_t         max_rows;     /* tokens of one step at most */
     uint32_t         max_seqs;     /* sequences of one step at most */
-    int              rope_bf16;    /* frequencies rounded to bfloat16, as a
-                                      model computes that was cast as a
-                                      whole: to compare with such a one */
+    int              rope_cast;    /* frequencies rounded to the type of the
+                                      embeddings, as a model has them that was
+                                      cast as a whole */
     const char      *isa;          /* NULL = the best; "avx512" | "avx2" |
                                       "c": tests force one */
     const mst_log_t *log;          /* progress and choices; may be NULL */

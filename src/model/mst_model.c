@@ -322,6 +322,28 @@ mst_model_frequencies(const mst_model_t *m, double *freqs, mst_err_t *err)
 }
 
 
+static void
+mst_model_cast(const mst_model_t *m, double *freqs)
+{
+    float                f;
+    uint32_t             i;
+    const mst_tensor_t  *t;
+
+    t = mst_checkpoint_tensor(m->checkpoint, MST_WEIGHT_EMBD, 0, 0);
+
+    for (i = 0; i < m->config.rope_dim / 2; i++) {
+        f = (float) freqs[i];
+
+        if (t->type == MST_TYPE_BF16) {
+            freqs[i] = (double) mst_bf16_to_f32(mst_f32_to_bf16(f));
+
+        } else if (t->type == MST_TYPE_F16) {
+            freqs[i] = (double) mst_f16_to_f32(mst_f32_to_f16(f));
+        }
+    }
+}
+
+
 /* the widest, or 0 where a layer sees all */
 
 static uint32_t
@@ -348,9 +370,8 @@ mst_model_backend(mst_model_t *m, const mst_model_conf_t *conf,
     mst_err_t *err)
 {
     double               freqs[MST_CONFIG_MAX_HEAD / 2];
-    uint32_t             i;
-    const mst_config_t  *c;
     mst_backend_conf_t   bc;
+    const mst_config_t  *c;
 
     if (conf->max_rows < 1 || conf->max_rows > MST_MODEL_MAX_ROWS
         || conf->max_seqs < 1 || conf->max_seqs > conf->max_rows)
@@ -373,8 +394,8 @@ mst_model_backend(mst_model_t *m, const mst_model_conf_t *conf,
         return MST_ERROR;
     }
 
-    for (i = 0; conf->rope_bf16 && i < c->rope_dim / 2; i++) {
-        freqs[i] = (double) mst_bf16_to_f32(mst_f32_to_bf16((float) freqs[i]));
+    if (conf->rope_cast) {
+        mst_model_cast(m, freqs);
     }
 
     memset(&bc, 0, sizeof(bc));

@@ -38,7 +38,7 @@ static const mistral_option_t  mistral_generate_options[] = {
     { "--prompt", MISTRAL_TEXT, &mistral_generate_conf.prompt, 0, 0 },
     { "--prompt-ids", MISTRAL_TEXT, &mistral_generate_conf.prompt_ids, 0, 0 },
     { "--chat", MISTRAL_FLAG, &mistral_generate_conf.chat, 0, 0 },
-    { "--rope-bf16", MISTRAL_FLAG, &mistral_generate_conf.rope_bf16, 0, 0 },
+    { "--rope", MISTRAL_TEXT, &mistral_generate_conf.rope, 0, 0 },
     { "--max-tokens", MISTRAL_UINT, &mistral_generate_conf.max_tokens,
       0, INT32_MAX },
     { "--temperature", MISTRAL_REAL, &mistral_generate_conf.temperature,
@@ -69,8 +69,9 @@ static const char  mistral_generate_help[] =
     "\n"
     "  --model FILE       a GGUF file, or a directory of safetensors\n"
     "  --prompt TEXT      the prompt; \"-\" reads it from stdin\n"
-    "  --prompt-ids FILE  the prompt as a JSON array of token ids, \"-\" from\n"
-    "                     stdin; needs no tokenizer\n"
+    "  --prompt-ids FILE  the prompt as token ids, a JSON array or numbers\n"
+    "                     with blanks or commas between them, \"-\" from stdin;\n"
+    "                     needs no tokenizer\n"
     "  --chat             the prompt is what a user says: render it with the\n"
     "                     model's chat template\n"
     "  --max-tokens N     end after N tokens (default 256)\n"
@@ -91,8 +92,12 @@ static const char  mistral_generate_help[] =
     "  --weight-layouts N 1 or 2: how often a device has them (default: as\n"
     "                     memory allows)\n"
     "  --isa NAME         avx512, avx2 or c (default: the best there is)\n"
-    "  --rope-bf16        round rotary frequencies to bfloat16, to compare\n"
-    "                     with a program that casts a model as a whole\n"
+    "  --rope exact|cast  rotary frequencies as they are, which the engine\n"
+    "                     has and transformers when it loads a checkpoint; or\n"
+    "                     rounded to the type of the weights, which a model\n"
+    "                     has that was made in memory and cast as a whole\n"
+    "                     (default: cast for such a one, saved with Hugging\n"
+    "                     Face's names and no tokenizer, else exact)\n"
     "  --json             print one object: {\"ids\": [new ids],\n"
     "                     \"logprobs\": [...], \"finish_reason\": \"stop\" or\n"
     "                     \"length\"}\n"
@@ -147,6 +152,13 @@ mistral_generate_check(const mistral_generate_conf_t *c)
     {
         return mistral_complain(MISTRAL_USAGE, name, "--logits \"%s\" is "
                                 "neither \"last\" nor \"all\"", c->logits);
+    }
+
+    if (c->rope && strcmp(c->rope, "exact") != 0
+        && strcmp(c->rope, "cast") != 0)
+    {
+        return mistral_complain(MISTRAL_USAGE, name, "--rope \"%s\" is "
+                                "neither \"exact\" nor \"cast\"", c->rope);
     }
 
     return MISTRAL_OK;
@@ -231,6 +243,7 @@ mistral_generate_open(mistral_generate_t *g)
     g->config = mst_checkpoint_config(g->checkpoint);
 
     rc = mistral_generate_words(g, c->prompt_ids ? NULL : &g->err);
+    g->wordless = (rc == MST_DECLINED);
 
     mistral_generate_stops(g);
 
@@ -338,6 +351,24 @@ mistral_generate_event(void *data, const mst_event_t *ev)
 }
 
 
+/*
+ * A checkpoint that was published has a tokenizer, and its frequencies were
+ * never rounded: transformers keeps them in float32 when it loads one.  One
+ * without was made in memory: model.to(dtype) rounds all that it holds, and
+ * the logits of that model, saved beside, are those to compare with.
+ */
+
+static int
+mistral_generate_cast(const mistral_generate_t *g)
+{
+    if (mistral_generate_conf.rope) {
+        return strcmp(mistral_generate_conf.rope, "cast") == 0;
+    }
+
+    return g->wordless && g->config->half_split;
+}
+
+
 static int
 mistral_generate_load(mistral_generate_t *g, const mst_log_t *log)
 {
@@ -356,7 +387,7 @@ mistral_generate_load(mistral_generate_t *g, const mst_log_t *log)
     mc.max_rows = MISTRAL_GENERATE_CHUNK;
     mc.max_seqs = 1;
     mc.isa = c->isa;
-    mc.rope_bf16 = c->rope_bf16;
+    mc.rope_cast = mistral_generate_cast(g);
     mc.log = log;
 
     if (mc.context == 0) {

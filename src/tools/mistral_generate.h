@@ -24,8 +24,8 @@ typedef struct {
     const char  *dtype;            /* NULL = auto */
     const char  *isa;
     const char  *logits;
+    const char  *rope;             /* "exact", "cast"; NULL = see there */
     int          chat;
-    int          rope_bf16;
     int          json;
     int          ignore_eos;
     int          help;
@@ -51,6 +51,7 @@ typedef struct {
     mst_checkpoint_t *checkpoint;  /* the model's after it was loaded */
     const mst_config_t *config;    /* its */
     mistral_words_t   words;       /* no tokenizer: ids in, ids out */
+    int               wordless;    /* there is no file of one */
     mistral_ids_t     prompt;
     uint32_t          stop_ids[MST_MAX_STOP_IDS];
     uint32_t          n_stop;

@@ -223,6 +223,81 @@ mistral_prompt_take(const json_t *list, const char *name, uint32_t n_vocab,
 }
 
 
+static size_t
+mistral_prompt_blank(const mst_buf_t *text, size_t i)
+{
+    while (i < text->len && memchr(" ,\t\r\n", text->data[i], 5)) {
+        i++;
+    }
+
+    return i;
+}
+
+
+/* numbers become the array that they would be: every run of what stands
+   between them is one comma */
+
+static int
+mistral_prompt_array(const mst_buf_t *text, size_t i, mst_buf_t *out)
+{
+    int     rc;
+    size_t  next;
+
+    rc = mst_buf_char(out, '[');
+
+    while (i < text->len && rc == MST_OK) {
+        next = mistral_prompt_blank(text, i);
+
+        if (next > i) {
+            rc = next < text->len ? mst_buf_char(out, ',') : MST_OK;
+            i = next;
+            continue;
+        }
+
+        rc = mst_buf_char(out, text->data[i++]);
+    }
+
+    return rc == MST_OK ? mst_buf_char(out, ']') : rc;
+}
+
+
+static json_t *
+mistral_prompt_parse(const mst_buf_t *text, const char *name, mst_err_t *err)
+{
+    size_t         first;
+    json_t        *list;
+    mst_buf_t      array;
+    json_error_t   bad;
+
+    first = mistral_prompt_blank(text, 0);
+
+    if (first == text->len || text->data[first] < '0'
+        || text->data[first] > '9')
+    {
+        list = json_loadb(text->data, text->len, 0, &bad);
+
+    } else {
+        mst_buf_init(&array);
+
+        if (mistral_prompt_array(text, first, &array) != MST_OK) {
+            mst_buf_fini(&array);
+            (void) mst_err_set(err, "no memory for the prompt");
+            return NULL;
+        }
+
+        list = json_loadb(array.data, array.len, 0, &bad);
+        mst_buf_fini(&array);
+    }
+
+    if (list == NULL) {
+        (void) mst_err_set(err, "%s: no JSON: %s at byte %d", name, bad.text,
+                           bad.position);
+    }
+
+    return list;
+}
+
+
 int
 mistral_prompt_ids(const char *path, uint32_t n_vocab, mistral_ids_t *out,
     mst_err_t *err)
@@ -232,7 +307,6 @@ mistral_prompt_ids(const char *path, uint32_t n_vocab, mistral_ids_t *out,
     json_t       *list;
     mst_buf_t     text;
     const char   *name;
-    json_error_t  bad;
 
     name = path;
     f = stdin;
@@ -252,11 +326,9 @@ mistral_prompt_ids(const char *path, uint32_t n_vocab, mistral_ids_t *out,
     }
 
     if (rc == MST_OK) {
-        list = json_loadb(text.data, text.len, 0, &bad);
-
+        list = mistral_prompt_parse(&text, name, err);
         rc = list ? mistral_prompt_take(list, name, n_vocab, out, err)
-                  : mst_err_set(err, "%s: no JSON: %s at byte %d", name,
-                                bad.text, bad.position);
+                  : MST_ERROR;
         json_decref(list);
     }
 

@@ -28,7 +28,8 @@ int mistral_prompt_text(const char *text, mst_buf_t *out, mst_err_t *err);
 int mistral_prompt_encode(const mistral_words_t *w, const mst_buf_t *text,
     int chat, mistral_ids_t *out, mst_err_t *err);
 
-/* a JSON array of ids below n_vocab from a file, or stdin when it is "-" */
+/* ids below n_vocab from a file, or stdin when it is "-": a JSON array, or
+   bare numbers */
 int mistral_prompt_ids(const char *path, uint32_t n_vocab, mistral_ids_t *out,
     mst_err_t *err);
 

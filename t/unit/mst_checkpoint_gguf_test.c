@@ -311,7 +311,7 @@ run(mst_checkpoint_t *cp)
     mst_batch_t        batch = { &s, 1, TOKENS };
     mst_model_conf_t   conf = {
         .threads = 1, .max_rows = TOKENS, .max_seqs = 1, .kv_size = 1 << 22,
-        .rope_bf16 = 1
+        .rope_cast = 1
     };
 
     m = mst_model_create(cp, &conf, &err);

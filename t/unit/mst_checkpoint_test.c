@@ -2,8 +2,7 @@
 /*
  * The small checkpoints of t/data/golden/tiny: logits of a float64 reference
  * by transformers, and its greedy answers.  The reference had cast its whole
- * model to bfloat16 where the weights are, frequencies included, hence
- * rope_bf16.
+ * model to the type of the weights, frequencies included, hence rope_cast.
  *
  * Then a checkpoint in Mistral's naming, made of one of them, and damage.
  */
@@ -57,7 +56,7 @@ on_loaded(void *data, uint32_t percent)
 
 
 static mst_model_t *
-load(const char *dir, int bf16, uint32_t threads)
+load(const char *dir, int cast, uint32_t threads)
 {
     mst_err_t          err = { "" };
     mst_model_t       *m;
@@ -65,7 +64,7 @@ load(const char *dir, int bf16, uint32_t threads)
     mst_check_files_t  files;
     mst_model_conf_t   conf = {
         .threads = threads, .max_rows = TOKENS, .max_seqs = 2,
-        .kv_size = 1 << 22, .rope_bf16 = bf16, .loaded = on_loaded,
+        .kv_size = 1 << 22, .rope_cast = cast, .loaded = on_loaded,
         .progress_data = &loaded
     };
 
@@ -178,7 +177,7 @@ check(const char *name)
     assert_non_null(want);
 
     (void) snprintf(path, sizeof(path), TINY "%s", name);
-    r.m = load(path, strstr(name, "f32") == NULL, 2);
+    r.m = load(path, 1, 2);
 
     ids = json_object_get(want, "prompt_ids");
     greedy = json_object_get(want, "greedy_ids");
@@ -227,9 +226,9 @@ test_golden(void **state)
     size_t  i;
 
     static const char *const  names[] = {
-        "llama-mha", "llama-tied-f32", "ministral-layers", "ministral3-temp",
-        "mistral-plain", "mistral-window", "mixtral-4x", "rope-linear",
-        "rope-llama3", "rope-yarn"
+        "llama-f16", "llama-mha", "llama-tied-f32", "ministral-layers",
+        "ministral3-temp", "mistral-plain", "mistral-window", "mixtral-4x",
+        "rope-linear", "rope-llama3", "rope-yarn"
     };
 
     (void) state;
