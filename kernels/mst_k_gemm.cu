@@ -440,6 +440,27 @@ mst_k_pack_largest(const uint4 *src, uint32_t n, float *shared)
 }
 
 
+/* a row that is e4m3 already */
+MST_K_DEV void
+mst_k_pack_bytes(const mst_k_gemm_pack_t &a, uint32_t t)
+{
+    uint32_t      i;
+    const uint4  *src;
+
+    src = (const uint4 *) ((const uint8_t *) a.src
+                           + (size_t) blockIdx.x * a.width);
+
+    for (i = threadIdx.x; i < a.width / 16; i += blockDim.x) {
+        *(uint4 *) ((char *) a.w + mst_k_gemm_w_at(t, i * 16, a.of, a.width,
+                                                   1)) = src[i];
+    }
+
+    if (threadIdx.x == 0) {
+        a.w_scale[t] = a.src_scale[blockIdx.x];
+    }
+}
+
+
 static __global__ void
 __launch_bounds__(128)
 mst_k_pack(const __grid_constant__ mst_k_gemm_pack_t a)
@@ -455,6 +476,12 @@ mst_k_pack(const __grid_constant__ mst_k_gemm_pack_t a)
 
     t = a.gate ? mst_k_gemm_gate_row(a.gate - 1, blockIdx.x)
                : mst_k_gemm_row(a.first + blockIdx.x);
+
+    if (a.src_scale != NULL) {
+        mst_k_pack_bytes(a, t);
+        return;
+    }
+
     src = (const uint4 *) ((const uint16_t *) a.src
                            + (size_t) blockIdx.x * a.width);
 
@@ -499,7 +526,8 @@ mst_k_gemm_pack(const mst_k_gemm_pack_t *a, cudaStream_t stream)
 
     if (a->rows == 0 || a->width == 0 || a->width % 64 != 0
         || (a->gate ? a->rows % 8 != 0 || a->of != 2 * a->rows
-                    : (uint64_t) a->first + a->rows > a->of))
+                    : (uint64_t) a->first + a->rows > a->of)
+        || (a->src_scale != NULL && a->w_scale == NULL))
     {
         return cudaErrorInvalidValue;
     }

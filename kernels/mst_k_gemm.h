@@ -126,7 +126,8 @@ int mst_k_gemm_first(const mst_k_gemm_first_t *a, cudaStream_t stream);
 
 /* Rows of a file's matrix into tiles; a part of a stack or one of a gate */
 typedef struct {
-    const void       *src;       /* bf16 [rows][width] */
+    const void       *src;       /* bf16 [rows][width], or e4m3 if src_scale */
+    const float      *src_scale; /* [rows] of e4m3; NULL: bf16 */
     uint32_t          rows;
     uint32_t          width;
     uint32_t          of;        /* rows of the whole matrix */

@@ -28,6 +28,7 @@
 
 #include "kernels/mst_k_step_map.h"
 #include "kernels/mst_k_attn.h"
+#include "kernels/mst_k_e4m3.h"
 #include "kernels/mst_k_gemm.h"
 #include "kernels/mst_k_load.h"
 #include "kernels/mst_k_misc.h"

@@ -59,11 +59,6 @@ mst_cuda_able(const mst_backend_conf_t *c, mst_err_t *err)
                            "device, bf16 is", names[c->kv_type]);
     }
 
-    if (c->dtype == MST_DTYPE_FP8) {
-        return mst_err_set(err, "dtype fp8 is not computed on a CUDA device "
-                           "yet, auto and bf16 are");
-    }
-
     if (c->n_experts) {
         return mst_err_set(err, "mixtures of experts are not computed on a "
                            "CUDA device yet");

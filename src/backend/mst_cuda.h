@@ -129,6 +129,7 @@ typedef struct {
     uint32_t                rows;          /* of the matrix */
     uint32_t                width;
     uint32_t                n;             /* rows of the step, padded */
+    int                     e4m3;          /* matrix and x */
     mst_cuda_out_t          out;
     cublasLtMatmulDesc_t    op;
     cublasLtMatrixLayout_t  w, x, y;
@@ -175,6 +176,8 @@ struct mst_backend_s {
     mst_cuda_stage_t       load[MST_CUDA_STAGES];
     size_t                 load_at;        /* of the ring */
     void                  *raw;            /* a piece of a file's elements */
+    uint16_t              *wide;           /* rows in bf16 that become another
+                                              type */
 
     /* sizes */
     uint32_t               q_dim;
@@ -193,6 +196,7 @@ struct mst_backend_s {
     /* buffers of the device */
     float                 *h;              /* [rows][dim] */
     uint16_t              *x;              /* [rows][dim] */
+    float                 *x_scale;        /* [rows] where x is e4m3 */
     uint16_t              *qkv;            /* [rows][qkv_dim] */
     uint16_t              *mix;            /* [rows][q_dim] */
     uint16_t              *gate_up;        /* [rows][2 ff_dim] */
@@ -340,7 +344,8 @@ void mst_cuda_fused_head(mst_backend_t *b, const mst_cuda_cmd_t *cmd,
 int mst_cuda_gemm_init(mst_backend_t *b, mst_err_t *err);
 void mst_cuda_gemm_free(mst_backend_t *b);
 
-/* y[row] = m x[row] for n rows, padded ones: what the buffers have */
+/* y[row] = m x[row] for n rows, padded ones: what the buffers have; m->w is
+   row-major bf16, or e4m3 with scales as x (with b->x_scale) */
 int mst_cuda_gemm(mst_backend_t *b, const mst_matrix_t *m, const void *x,
     void *y, uint32_t n, mst_cuda_out_t out);
 

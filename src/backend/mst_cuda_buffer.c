@@ -105,6 +105,7 @@ mst_cuda_rows(mst_backend_t *b, mst_err_t *err)
     mst_cuda_wish_t  wishes[] = {
         { &b->h, r * c->dim * 4, "the residual stream" },
         { &b->x, r * mst_cuda_max(c->dim, b->q_dim) * 2, "inputs" },
+        { &b->x_scale, r * 4, "scales of inputs" },
         { &b->qkv, r * b->qkv_dim * 2, "queries, keys and values" },
         { &b->mix, r * b->q_dim * 2, "attention's outputs" },
         { &b->gate_up, r * 2 * c->ff_dim * 2, "gates" },

@@ -164,6 +164,40 @@ mst_cuda_product(mst_backend_t *b, const mst_matrix_t *m, const void *x,
 }
 
 
+/* x of a matrix of e4m3: rows of bf16, or the norm of h (from NULL) */
+
+static void
+mst_cuda_e4m3(mst_backend_t *b, const uint16_t *from, uint32_t width,
+    const mst_vector_t *gain)
+{
+    mst_k_e4m3_rows_t  rows = { 0 };
+    mst_k_e4m3_norm_t  norm = { 0 };
+
+    if (from) {
+        rows.from = from;
+        rows.to = (uint8_t *) b->x;
+        rows.scale = b->x_scale;
+        rows.width = width;
+        rows.rows = b->bucket.rows;
+        rows.pdl = mst_cuda_pdl(b);
+
+        mst_cuda_go(b, mst_k_e4m3_rows(&rows, b->stream));
+        return;
+    }
+
+    norm.h = b->h;
+    norm.gain = gain->f;
+    norm.to = (uint8_t *) b->x;
+    norm.scale = b->x_scale;
+    norm.eps = b->conf.rms_eps;
+    norm.dim = b->conf.dim;
+    norm.rows = b->bucket.rows;
+    norm.pdl = mst_cuda_pdl(b);
+
+    mst_cuda_go(b, mst_k_e4m3_norm(&norm, b->stream));
+}
+
+
 static void
 mst_cuda_norm(mst_backend_t *b, const mst_vector_t *gain,
     const int32_t *pick, uint32_t n)
@@ -183,12 +217,27 @@ mst_cuda_norm(mst_backend_t *b, const mst_vector_t *gain,
 }
 
 
+/* y = m times the norm of h */
+
+static void
+mst_cuda_normed(mst_backend_t *b, const mst_matrix_t *m,
+    const mst_vector_t *gain, void *y)
+{
+    if (m->type->e4m3) {
+        mst_cuda_e4m3(b, NULL, 0, gain);
+
+    } else {
+        mst_cuda_norm(b, gain, NULL, b->bucket.rows);
+    }
+
+    mst_cuda_product(b, m, b->x, y, b->bucket.rows, MST_CUDA_BF16);
+}
+
+
 static void
 mst_cuda_qkv(mst_backend_t *b, const mst_cuda_cmd_t *cmd)
 {
-    mst_cuda_norm(b, cmd->w->attn_norm, NULL, b->bucket.rows);
-    mst_cuda_product(b, cmd->w->qkv, b->x, b->qkv, b->bucket.rows,
-                     MST_CUDA_BF16);
+    mst_cuda_normed(b, cmd->w->qkv, cmd->w->attn_norm, b->qkv);
     mst_cuda_chain_bias(b, cmd->w);
 }
 
@@ -203,17 +252,47 @@ mst_cuda_add(mst_backend_t *b, const mst_matrix_t *m, const uint16_t *x,
 
 
 static void
+mst_cuda_out(mst_backend_t *b, const mst_backend_layer_t *w)
+{
+    if (w->out->type->e4m3) {
+        mst_cuda_e4m3(b, b->mix, b->q_dim, NULL);
+        mst_cuda_add(b, w->out, b->x, w->out_bias);
+        return;
+    }
+
+    mst_cuda_add(b, w->out, b->mix, w->out_bias);
+}
+
+
+static void
 mst_cuda_gate_up(mst_backend_t *b, const mst_cuda_cmd_t *cmd)
 {
-    mst_k_swiglu_t  a = { 0 };
+    const float        *gate, *up;
+    mst_k_swiglu_t      a = { 0 };
+    mst_k_e4m3_gate_t   e = { 0 };
 
-    mst_cuda_norm(b, cmd->w->ffn_norm, NULL, b->bucket.rows);
-    mst_cuda_product(b, cmd->w->gate_up, b->x, b->gate_up, b->bucket.rows,
-                     MST_CUDA_BF16);
+    mst_cuda_normed(b, cmd->w->gate_up, cmd->w->ffn_norm, b->gate_up);
+
+    gate = cmd->w->gate_bias ? cmd->w->gate_bias->f : NULL;
+    up = cmd->w->up_bias ? cmd->w->up_bias->f : NULL;
+
+    if (cmd->w->down->type->e4m3) {
+        e.gate_up = b->gate_up;
+        e.gate_bias = gate;
+        e.up_bias = up;
+        e.to = (uint8_t *) b->act;
+        e.scale = b->x_scale;
+        e.ff_dim = b->conf.ff_dim;
+        e.rows = b->bucket.rows;
+        e.pdl = mst_cuda_pdl(b);
+
+        mst_cuda_go(b, mst_k_e4m3_gate(&e, b->stream));
+        return;
+    }
 
     a.gate_up = b->gate_up;
-    a.gate_bias = cmd->w->gate_bias ? cmd->w->gate_bias->f : NULL;
-    a.up_bias = cmd->w->up_bias ? cmd->w->up_bias->f : NULL;
+    a.gate_bias = gate;
+    a.up_bias = up;
     a.y = b->act;
     a.ff_dim = b->conf.ff_dim;
     a.rows = b->bucket.rows;
@@ -258,7 +337,7 @@ mst_cuda_chain_run(mst_backend_t *b, const mst_cuda_cmd_t *cmd)
         break;
 
     case MST_CUDA_OUT:
-        mst_cuda_add(b, cmd->w->out, b->mix, cmd->w->out_bias);
+        mst_cuda_out(b, cmd->w);
         break;
 
     case MST_CUDA_GATE_UP:

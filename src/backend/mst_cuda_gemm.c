@@ -80,34 +80,78 @@ mst_cuda_gemm_free(mst_backend_t *b)
 }
 
 
+/* one for each row of the matrix, one for each x */
+
+static int
+mst_cuda_gemm_scales(const mst_cuda_gemm_t *g, const float *w, const float *x)
+{
+    size_t                      i;
+    cublasLtMatmulMatrixScale_t mode;
+
+    mode = CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+
+    const struct {
+        cublasLtMatmulDescAttributes_t  name;
+        const void                     *value;
+        size_t                          size;
+    } attrs[] = {
+        { CUBLASLT_MATMUL_DESC_A_SCALE_MODE, &mode, sizeof(mode) },
+        { CUBLASLT_MATMUL_DESC_B_SCALE_MODE, &mode, sizeof(mode) },
+        { CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &w, sizeof(w) },
+        { CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &x, sizeof(x) }
+    };
+
+    for (i = 0; i < sizeof(attrs) / sizeof(*attrs); i++) {
+        if (cublasLtMatmulDescSetAttribute(g->op, attrs[i].name,
+                                           attrs[i].value, attrs[i].size))
+        {
+            return MST_ERROR;
+        }
+    }
+
+    return MST_OK;
+}
+
+
 static cublasStatus_t
 mst_cuda_gemm_run(mst_backend_t *b, const mst_cuda_gemm_t *g,
-    const cublasLtMatmulAlgo_t *algo, const void *w, const void *x, void *y)
+    const cublasLtMatmulAlgo_t *algo, const mst_matrix_t *m, const void *x,
+    void *y)
 {
     const float  one = 1, beta = g->out == MST_CUDA_ADD ? 1 : 0;
 
-    return cublasLtMatmul(b->lt, g->op, &one, w, g->w, x, g->x, &beta, y,
+    if (g->e4m3 && mst_cuda_gemm_scales(g, m->scale, b->x_scale) != 0) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+
+    return cublasLtMatmul(b->lt, g->op, &one, m->w, g->w, x, g->x, &beta, y,
                           g->y, y, g->y, algo, b->workspace,
                           MST_CUDA_WORKSPACE, b->stream);
 }
 
 
 static int
-mst_cuda_gemm_describe(mst_cuda_gemm_t *g)
+mst_cuda_gemm_describe(mst_cuda_gemm_t *g, const float *w, const float *x)
 {
+    int8_t             fast;
     cublasOperation_t  turned;
-    cudaDataType_t     type;
+    cudaDataType_t     type, in;
 
+    fast = 1;
     turned = CUBLAS_OP_T;
+    in = g->e4m3 ? CUDA_R_8F_E4M3 : CUDA_R_16BF;
     type = g->out == MST_CUDA_BF16 ? CUDA_R_16BF : CUDA_R_32F;
 
     if (cublasLtMatmulDescCreate(&g->op, CUBLAS_COMPUTE_32F, CUDA_R_32F)
         || cublasLtMatmulDescSetAttribute(g->op, CUBLASLT_MATMUL_DESC_TRANSA,
                                           &turned, sizeof(turned))
-        || cublasLtMatrixLayoutCreate(&g->w, CUDA_R_16BF, g->width, g->rows,
-                                      g->width)
-        || cublasLtMatrixLayoutCreate(&g->x, CUDA_R_16BF, g->width, g->n,
-                                      g->width)
+        || (g->e4m3
+            && (cublasLtMatmulDescSetAttribute(g->op,
+                                           CUBLASLT_MATMUL_DESC_FAST_ACCUM,
+                                           &fast, sizeof(fast))
+                || mst_cuda_gemm_scales(g, w, x) != MST_OK))
+        || cublasLtMatrixLayoutCreate(&g->w, in, g->width, g->rows, g->width)
+        || cublasLtMatrixLayoutCreate(&g->x, in, g->width, g->n, g->width)
         || cublasLtMatrixLayoutCreate(&g->y, type, g->rows, g->n, g->rows))
     {
         return MST_ERROR;
@@ -150,7 +194,8 @@ mst_cuda_gemm_offers(mst_backend_t *b, mst_cuda_gemm_t *g,
 /* a new entry, with the library's first offer */
 
 static mst_cuda_gemm_t *
-mst_cuda_gemm_add(mst_backend_t *b, const mst_cuda_gemm_t *key)
+mst_cuda_gemm_add(mst_backend_t *b, const mst_cuda_gemm_t *key,
+    const mst_matrix_t *m)
 {
     mst_cuda_gemm_t                  *g;
     cublasLtMatmulHeuristicResult_t   offer;
@@ -169,7 +214,7 @@ mst_cuda_gemm_add(mst_backend_t *b, const mst_cuda_gemm_t *key)
     g = &b->gemms[b->n_gemms];
     *g = *key;
 
-    if (mst_cuda_gemm_describe(g) != MST_OK
+    if (mst_cuda_gemm_describe(g, m->scale, b->x_scale) != MST_OK
         || mst_cuda_gemm_offers(b, g, &offer, 1) < 1)
     {
         mst_cuda_gemm_drop(g);
@@ -184,8 +229,8 @@ mst_cuda_gemm_add(mst_backend_t *b, const mst_cuda_gemm_t *key)
 
 
 static mst_cuda_gemm_t *
-mst_cuda_gemm_find(mst_backend_t *b, uint32_t rows, uint32_t width,
-    uint32_t n, mst_cuda_out_t out)
+mst_cuda_gemm_find(mst_backend_t *b, const mst_matrix_t *m, uint32_t n,
+    mst_cuda_out_t out)
 {
     uint32_t          i;
     mst_cuda_gemm_t  *g, key;
@@ -193,20 +238,21 @@ mst_cuda_gemm_find(mst_backend_t *b, uint32_t rows, uint32_t width,
     for (i = 0; i < b->n_gemms; i++) {
         g = &b->gemms[i];
 
-        if (g->n == n && g->rows == rows && g->width == width
-            && g->out == out)
+        if (g->n == n && g->rows == m->rows && g->width == m->width
+            && g->out == out && g->e4m3 == m->type->e4m3)
         {
             return g;
         }
     }
 
     memset(&key, 0, sizeof(key));
-    key.rows = rows;
-    key.width = width;
+    key.rows = m->rows;
+    key.width = m->width;
     key.n = n;
+    key.e4m3 = m->type->e4m3;
     key.out = out;
 
-    return mst_cuda_gemm_add(b, &key);
+    return mst_cuda_gemm_add(b, &key, m);
 }
 
 
@@ -216,13 +262,13 @@ mst_cuda_gemm(mst_backend_t *b, const mst_matrix_t *m, const void *x,
 {
     const mst_cuda_gemm_t  *g;
 
-    g = mst_cuda_gemm_find(b, m->rows, m->width, n, out);
+    g = mst_cuda_gemm_find(b, m, n, out);
 
     if (g == NULL) {
         return cudaErrorNotSupported;
     }
 
-    return mst_cuda_gemm_rc(mst_cuda_gemm_run(b, g, &g->algo, m->w, x, y));
+    return mst_cuda_gemm_rc(mst_cuda_gemm_run(b, g, &g->algo, m, x, y));
 }
 
 
@@ -245,11 +291,14 @@ mst_cuda_gemm_time(mst_backend_t *b, const mst_cuda_gemm_t *g,
         (void) cudaEventRecord(events[0], b->stream);
 
         for (m = b->matrices; m && n < (int) copies; m = m->next) {
-            if (m->rows != g->rows || m->width != g->width) {
+            if (m->rows != g->rows || m->width != g->width
+                || m->type->e4m3 != g->e4m3
+                || m->type->plain != mst_cuda_gemm)
+            {
                 continue;
             }
 
-            if (mst_cuda_gemm_run(b, g, algo, m->w,
+            if (mst_cuda_gemm_run(b, g, algo, m,
                                   g->width == b->conf.ff_dim ? b->act : b->x,
                                   g->out == MST_CUDA_F32 ? (void *) b->logits
                                   : g->out == MST_CUDA_ADD ? (void *) b->h
@@ -303,12 +352,44 @@ mst_cuda_gemm_tune_one(mst_backend_t *b, mst_cuda_gemm_t *g,
 }
 
 
+/* the matrices of a shape, be it of one type or of several */
+
+static int
+mst_cuda_gemm_tune_shape(mst_backend_t *b, uint32_t rows, uint32_t width,
+    uint32_t n, mst_cuda_out_t out, const cudaEvent_t *events)
+{
+    uint32_t             seen;
+    mst_cuda_gemm_t     *g;
+    const mst_matrix_t  *m;
+
+    seen = 0;
+
+    for (m = b->matrices; m; m = m->next) {
+        if (m->rows != rows || m->width != width
+            || m->type->plain != mst_cuda_gemm || seen & 1u << m->type->e4m3)
+        {
+            continue;
+        }
+
+        seen |= 1u << m->type->e4m3;
+        g = mst_cuda_gemm_find(b, m, n, out);
+
+        if (g == NULL) {
+            return MST_ERROR;
+        }
+
+        mst_cuda_gemm_tune_one(b, g, events);
+    }
+
+    return MST_OK;
+}
+
+
 static int
 mst_cuda_gemm_tune_rows(mst_backend_t *b, uint32_t rows,
     const cudaEvent_t *events)
 {
     size_t                     i;
-    mst_cuda_gemm_t           *g;
     const mst_backend_conf_t  *c;
 
     c = &b->conf;
@@ -330,13 +411,11 @@ mst_cuda_gemm_tune_rows(mst_backend_t *b, uint32_t rows,
             continue;
         }
 
-        g = mst_cuda_gemm_find(b, shapes[i].rows, shapes[i].width, rows,
-                               shapes[i].out);
-        if (g == NULL) {
+        if (mst_cuda_gemm_tune_shape(b, shapes[i].rows, shapes[i].width, rows,
+                                     shapes[i].out, events) != MST_OK)
+        {
             return MST_ERROR;
         }
-
-        mst_cuda_gemm_tune_one(b, g, events);
     }
 
     return MST_OK;
