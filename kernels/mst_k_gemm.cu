@@ -99,6 +99,12 @@ mst_k_gemm_rings(mst_k_gemm_run_t *r, mst_k_gemm_shape_t shape)
         r->x_ring = mst_k_gemm_tune.x_ring;
     }
 
+    /* of a size that leaves no weights room; mst_k_gemm() refuses it */
+
+    if (mst_k_gemm_room(r, pad, shape) + size + 32 > room) {
+        return;
+    }
+
     r->ring = (room - mst_k_gemm_room(r, pad, shape)) / (size + 32);
 
     if (r->ring > 131072 / size) {
@@ -229,6 +235,10 @@ mst_k_gemm(const mst_k_gemm_t *a, cudaStream_t stream)
     }
 
     shape = mst_k_gemm_plan(&r, n_sms);
+
+    if (r.ring == 0) {
+        return cudaErrorInvalidValue;
+    }
 
     return mst_k_gemm_kinds[a->w_scale != NULL][shape == MST_K_WIDE](
                &r, shape, n_sms, stream);

@@ -9,6 +9,7 @@
  */
 
 #include "gemm_rig.h"
+#include "kernels/mst_k_gemm_run.h"
 
 
 #define SAMPLES  512
@@ -427,6 +428,33 @@ check_e4m3(uint32_t dim, uint32_t ff)
 }
 
 
+/* a ring of activations that leaves weights no room waited for ever */
+static void
+check_rings(void)
+{
+    int          rc;
+    matrix       w;
+    bench_state  s;
+
+    w.make(MST_K_GEMM_RESIDUAL, 4096, 4096, 0);
+    s.make(4096, 4096, 4096, 128);
+
+    mst_k_gemm_t  a = s.op(MST_K_GEMM_RESIDUAL, w, 128);
+
+    mst_k_gemm_tune.x_ring = 6;
+    rc = mst_k_gemm(&a, 0);
+    CHECK(cudaDeviceSynchronize());
+    mst_k_gemm_tune.x_ring = 0;
+
+    check(rc == cudaErrorInvalidValue, "rings that do not fit: rc %d", rc);
+
+    CHECK(mst_k_gemm(&a, 0));
+    CHECK(cudaDeviceSynchronize());
+    s.done();
+    w.done();
+}
+
+
 int
 main(int argc, char **argv)
 {
@@ -453,6 +481,7 @@ main(int argc, char **argv)
     }
 
     check_shapes(all);
+    check_rings();
 
     printf("%d passed, %d failed\n", passed, failed);
 
