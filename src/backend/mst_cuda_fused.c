@@ -333,7 +333,7 @@ mst_cuda_fused_room(mst_backend_t *b, uint64_t size)
 
     c = &b->conf;
 
-    if (c->weight_layouts || 1) {
+    if (c->weight_layouts) {
         return c->weight_layouts == 2;
     }
 
