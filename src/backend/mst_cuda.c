@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mst_mem.h"
+#include "base/mst_time.h"
 #include "backend/mst_cuda.h"
 
 
@@ -132,6 +133,8 @@ mst_cuda_create(const mst_backend_conf_t *conf, mst_err_t *err)
         mst_cuda_destroy(b);
         return NULL;
     }
+
+    b->started = mst_time_ns();
 
     return b;
 }

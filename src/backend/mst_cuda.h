@@ -166,6 +166,7 @@ struct mst_backend_s {
     cudaStream_t           stream;
     mst_cuda_block_t      *blocks;
     uint64_t               taken;          /* bytes of the device */
+    uint64_t               started;        /* ns, of loading */
     int                    failed;         /* a kernel's error: for good */
     double                *own_freqs;      /* of conf */
     uint32_t              *own_windows;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mst_mem.h"
+#include "base/mst_time.h"
 #include "backend/mst_cuda.h"
 
 #define MST_CUDA_RESERVE    (768ull << 20)     /* for graphs and the driver */
@@ -270,10 +271,11 @@ mst_cuda_ready(mst_backend_t *b, mst_err_t *err)
         return MST_ERROR;
     }
 
-    mst_log(c->log, MST_LOG_INFO, "cuda:%u: %s, %llu MiB of weights (decode "
-            "kernels up to %u rows), kv_cache "
+    mst_log(c->log, MST_LOG_INFO, "cuda:%u: %s, %llu MiB of weights in %llu "
+            "ms, decode kernels up to %u rows, kv_cache "
             "bf16 of %u blocks of %u tokens (%llu MiB)", c->device,
             b->props.name, (unsigned long long) (b->info.weight_size >> 20),
+            (unsigned long long) ((mst_time_ns() - b->started) / 1000000),
             b->fused_rows, b->info.n_blocks, b->info.block_tokens,
             (unsigned long long) (b->kv_layer * c->n_layers >> 20));
 
