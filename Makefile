@@ -111,29 +111,44 @@ CUDA_ARCHS ?= 80 86 89 90a
 CUDA_GEN    = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a))
 NVCC_FLAGS  = -std=c++17 -O3 -lineinfo -I. -Isrc -MMD -MP $(CUDA_GEN) \
               -Werror all-warnings -Xcompiler -fPIC,-fvisibility=hidden \
-              -Xcompiler -fno-exceptions,-fno-threadsafe-statics
+              -Xcompiler -fno-exceptions,-fno-threadsafe-statics -Xptxas -v
 KERNELS     = $(sort $(wildcard kernels/*.cu))
 CUDA_SRCS   = $(sort $(wildcard src/backend/mst_cuda*.c))
 CUDA_OBJS   = $(KERNELS:%.cu=$(BUILD)/%.o) $(CUDA_SRCS:%.c=$(BUILD)/%.o)
+CUDA_LIB   ?= $(BUILD)/libmst_cuda.so
 
 FLAGS_CUDA  = -isystem $(CUDA)/include
 
-.PHONY: cuda test-cuda
+.PHONY: cuda test-cuda cuda-toolkit
 
-cuda:
+cuda: cuda-toolkit
+	@$(MAKE) --no-print-directory $(CUDA_LIB)
+
+cuda-toolkit:
 	@command -v $(NVCC) >/dev/null || { echo "make cuda needs nvcc of the" \
 	    "CUDA toolkit, there is no $(NVCC): see NVCC= and CUDA="; false; }
-	@$(MAKE) --no-print-directory $(BUILD)/libmst_cuda.so
+	@[ -e $(CUDA)/include/cublasLt.h ] || { echo "make cuda needs cuBLASLt" \
+	    "of the CUDA toolkit, there is no $(CUDA)/include/cublasLt.h: see" \
+	    "CUDA="; false; }
 
-$(BUILD)/kernels/%.o: kernels/%.cu
+# What ptxas says of registers and spills stays beside the object (t/cuda.t).
+# Other flags, such as other targets, make other objects.
+
+$(BUILD)/kernels/%.o: kernels/%.cu $(BUILD)/kernels/flags
 	@mkdir -p $(@D)
-	$(call Q,NVCC)$(NVCC) $(NVCC_FLAGS) -c -o $@ $<
+	$(call Q,NVCC)$(NVCC) $(NVCC_FLAGS) -c -o $@ $< >$(@:.o=.ptxas) 2>&1 \
+	    || { cat $(@:.o=.ptxas) >&2; rm -f $(@:.o=.ptxas); false; }
+
+$(BUILD)/kernels/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(NVCC_FLAGS)' | cmp -s - $@ || echo '$(NVCC_FLAGS)' > $@
 
 $(CUDA_SRCS:%.c=$(BUILD)/%.o): $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call Q,CC)$(CC) $(MST_CFLAGS) $(CFLAGS) $(FLAGS_CUDA) -c -o $@ $<
 
-$(BUILD)/libmst_cuda.so: $(CUDA_OBJS) $(BUILD)/libmst.a
+$(CUDA_LIB): $(CUDA_OBJS) $(BUILD)/libmst.a
+	@mkdir -p $(@D)
 	$(call Q,LD)$(CC) -shared -o $@.new $^ -Wl,--exclude-libs,ALL \
 	    -Wl,-z,defs -Wl,-rpath,$(CUDA)/lib64 -L$(CUDA)/lib64 \
 	    -lcublasLt -lcudart_static -lm -lpthread -ldl -lrt
@@ -143,15 +158,21 @@ $(BUILD)/libmst_cuda.so: $(CUDA_OBJS) $(BUILD)/libmst.a
 # with a reason where there is none; "time" and "bench" print what the heads
 # of the kernels quote.
 
-CUDA_TESTS = $(patsubst %.cu,$(BUILD)/%,$(sort $(wildcard t/cuda/*.cu)))
+CUDA_TESTS = $(patsubst %.cu,$(BUILD)/%,$(sort $(wildcard t/cuda/*.cu))) \
+             $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard t/cuda/*.c)))
 
 $(BUILD)/t/cuda/%: t/cuda/%.cu $(KERNELS:%.cu=$(BUILD)/%.o) $(BUILD)/libmst.a
 	@mkdir -p $(@D)
 	$(call Q,NVCC)$(NVCC) -std=c++17 -O2 -I. -Isrc -MMD -MP $(CUDA_GEN) \
 	    -Werror all-warnings -o $@ $(filter %.cu %.o %.a,$^) -lcublasLt
 
+$(BUILD)/t/cuda/%: t/cuda/%.c $(BUILD)/libmst.a
+	@mkdir -p $(@D)
+	$(call Q,LD)$(CC) $(MST_CFLAGS) -It/unit $(CFLAGS) $(LDFLAGS) -o $@ $< \
+	    $(BUILD)/libmst.a -lcmocka $(LIBS)
+
 test-cuda: cuda $(CUDA_TESTS)
-	@set -e; for t in $(filter %_test,$(CUDA_TESTS)); do echo "$$t"; $$t; done
+	@sh t/cuda/run.sh $(CUDA_LIB) $(filter %_test,$(CUDA_TESTS))
 
 -include $(CUDA_OBJS:.o=.d) $(CUDA_TESTS:=.d)
 
@@ -336,8 +357,10 @@ stop:
 	@BUILD=$(BUILD) sh conf.d/demo.sh stop
 
 # units and whatever runs an nginx once more under ASan and UBSan, threads
-# under TSan; then everything through one harness, whose last line counts it
-# all.  LONG=1 adds the clients of test-clients and what takes longest
+# under TSan, the CUDA half where there is a toolkit for it (t/cuda.t says what
+# became of it, and why not); then everything through one harness, whose last
+# line counts it all.  LONG=1 adds the clients of test-clients and what takes
+# longest
 
 test: PACKAGES += openssl libnginx-mod-http-echo libnginx-mod-http-lua \
                   prometheus
@@ -349,6 +372,7 @@ test: deps
 	@$(MAKE) --no-print-directory SAN=1 BUILD=$(BUILD)/san all units fuzzers \
 	    $(BUILD)/san/t/jinja_render $(BUILD)/san/t/mistral_render
 	@$(MAKE) --no-print-directory SAN=thread BUILD=$(BUILD)/tsan tsan
+	-@$(MAKE) --no-print-directory CUDA_LIB=$(BUILD)/t/libmst_cuda.so cuda
 	@BUILD=$(BUILD) LONG=$(LONG) perl t/run.pl
 
 # beside llama.cpp, where it is; it is kept outside the tree, since it takes
