@@ -194,12 +194,13 @@ mst_tiny_key_float(mst_buf_t *b, const char *key, double value)
 
 
 static inline void
-mst_tiny_header(const mst_tiny_t *c, const mst_tiny_file_t *f, mst_buf_t *b)
+mst_tiny_header(const mst_tiny_t *c, const mst_tiny_file_t *f, mst_buf_t *b,
+    uint32_t window)
 {
     mst_buf_text(b, "GGUF");
     mst_tiny_u32(b, 3);
     mst_tiny_u64(b, f->n);
-    mst_tiny_u64(b, 12);
+    mst_tiny_u64(b, window ? 13 : 12);
     mst_tiny_string(b, "general.architecture");
     mst_tiny_u32(b, MST_GGUF_STRING);
     mst_tiny_string(b, "llama");
@@ -214,14 +215,40 @@ mst_tiny_header(const mst_tiny_t *c, const mst_tiny_file_t *f, mst_buf_t *b)
     mst_tiny_key(b, "llama.context_length", c->context);
     mst_tiny_key_float(b, "llama.attention.layer_norm_rms_epsilon", c->eps);
     mst_tiny_key_float(b, "llama.rope.freq_base", c->base);
+
+    if (window) {
+        mst_tiny_key(b, "llama.attention.sliding_window", window);
+    }
 }
+
+
+static inline void
+mst_tiny_bias(mst_tiny_file_t *f, int layer, const char *name, uint32_t n)
+{
+    char               *dot;
+    mst_tiny_tensor_t  *t;
+
+    mst_tiny_tensor(f, layer, name, n, 0, MST_TYPE_F32, 0.5f);
+
+    t = &f->t[f->n - 1];
+    dot = strrchr(t->name, '.');
+    memcpy(dot, ".bias", sizeof(".bias"));
+}
+
+
+/* what the reference below does not know */
+
+typedef struct {
+    uint32_t  window;
+    int       bias;                /* of all matrices of the layers */
+} mst_tiny_more_t;
 
 
 /* the file's bytes in b, its tensors in f (for the reference) */
 
 static inline void
-mst_tiny_write(const mst_tiny_t *c, uint64_t seed, mst_tiny_file_t *f,
-    mst_buf_t *b)
+mst_tiny_write_more(const mst_tiny_t *c, const mst_tiny_more_t *more,
+    uint64_t seed, mst_tiny_file_t *f, mst_buf_t *b)
 {
     float     s;
     uint32_t  i, kv, q;
@@ -246,6 +273,16 @@ mst_tiny_write(const mst_tiny_t *c, uint64_t seed, mst_tiny_file_t *f,
         mst_tiny_tensor(f, i, "ffn_gate", c->dim, c->ff, c->gate, s);
         mst_tiny_tensor(f, i, "ffn_up", c->dim, c->ff, c->up, s);
         mst_tiny_tensor(f, i, "ffn_down", c->ff, c->dim, c->down, s);
+
+        if (more->bias) {
+            mst_tiny_bias(f, i, "attn_q", q);
+            mst_tiny_bias(f, i, "attn_k", kv);
+            mst_tiny_bias(f, i, "attn_v", kv);
+            mst_tiny_bias(f, i, "attn_output", c->dim);
+            mst_tiny_bias(f, i, "ffn_gate", c->ff);
+            mst_tiny_bias(f, i, "ffn_up", c->ff);
+            mst_tiny_bias(f, i, "ffn_down", c->dim);
+        }
     }
 
     mst_tiny_tensor(f, -1, "output_norm", c->dim, 0, MST_TYPE_F32, 0.3f);
@@ -254,7 +291,7 @@ mst_tiny_write(const mst_tiny_t *c, uint64_t seed, mst_tiny_file_t *f,
         mst_tiny_tensor(f, -1, "output", c->dim, c->vocab, c->embd, s);
     }
 
-    mst_tiny_header(c, f, b);
+    mst_tiny_header(c, f, b, more->window);
 
     for (i = 0; i < f->n; i++) {
         mst_tiny_string(b, f->t[i].name);
@@ -274,6 +311,16 @@ mst_tiny_write(const mst_tiny_t *c, uint64_t seed, mst_tiny_file_t *f,
     }
 
     mst_buf_append(b, f->data.data, f->data.len);
+}
+
+
+static inline void
+mst_tiny_write(const mst_tiny_t *c, uint64_t seed, mst_tiny_file_t *f,
+    mst_buf_t *b)
+{
+    mst_tiny_more_t  more = { 0, 0 };
+
+    mst_tiny_write_more(c, &more, seed, f, b);
 }
 
 

@@ -1,0 +1,347 @@
+
+/*
+ * The CUDA backend beside the CPU's: tiny random models of many shapes, the
+ * checkpoints of t/data/golden, and those whose paths are given.  The same
+ * tokens go in one chunk, in several, one by one in batches of any size and
+ * beside others' prompts.
+ *
+ *     mst_cuda_test [libmst_cuda.so [MODEL...]]
+ */
+
+#include "cuda_rig.h"
+
+#define IDS     150
+#define LONG    1500               /* tokens of the long one */
+#define GOLDEN  "t/data/golden/tiny/"
+#define TOKENS  128                /* of a golden one */
+
+
+static char     **models;
+static uint32_t   n_models;
+
+
+/* sequences of different lengths decode together */
+
+static void
+decodes(const rig_t *cuda, const uint32_t *ids, uint32_t n, const float *want)
+{
+    float            *got;
+    size_t            row;
+    uint32_t          i, k, s;
+    mst_batch_seq_t   q[RIG_SEQS];
+
+    row = cuda->vocab;
+    got = malloc(RIG_SEQS * row * sizeof(float));
+
+    for (s = 0; s < RIG_SEQS; s++) {
+        q[0] = rig_part(cuda, s, ids, 0, n - 1 - s, MST_LOGITS_NONE);
+        (void) rig_step(cuda, q, 1);
+    }
+
+    for (k = 1; k <= RIG_SEQS; k = k < 20 ? k + k / 2 + 1 : k + 9) {
+
+        for (s = 0; s < k; s++) {
+            q[s] = rig_part(cuda, s, ids, n - 1 - s, 1, MST_LOGITS_LAST);
+        }
+
+        memcpy(got, rig_step(cuda, q, k), k * row * sizeof(float));
+
+        for (i = 0; i < k; i++) {
+            rig_compare("decodes", got + i * row, want + (n - 1 - i) * row, 1,
+                        cuda->vocab);
+        }
+
+        /* the same step gives the same bits */
+
+        assert_memory_equal(got, rig_step(cuda, q, k), k * row
+                                                       * sizeof(float));
+    }
+
+    free(got);
+}
+
+
+/* prompts' chunks beside decodes, in any order */
+
+static void
+mixed(const rig_t *cuda, const uint32_t *ids, uint32_t n, const float *want)
+{
+    float            *prompt;
+    size_t            row;
+    uint32_t          third;
+    const float      *got;
+    mst_batch_seq_t   q[4];
+
+    row = cuda->vocab;
+    third = n / 3;
+    prompt = malloc(n * row * sizeof(float));
+
+    rig_prefill(cuda, 2, ids, 0, third, 64, prompt);
+    rig_prefill(cuda, 3, ids, 0, n - 4, 99, prompt);
+    rig_prefill(cuda, 4, ids, 0, n - 1, 99, prompt);
+
+    q[0] = rig_part(cuda, 3, ids, n - 4, 1, MST_LOGITS_LAST);
+    q[1] = rig_part(cuda, 2, ids, third, third, MST_LOGITS_ALL);
+    q[2] = rig_part(cuda, 4, ids, n - 1, 1, MST_LOGITS_LAST);
+    q[3] = rig_part(cuda, 5, ids, 0, third, MST_LOGITS_ALL);
+    got = rig_step(cuda, q, 4);
+
+    rig_compare("mixed: a decode", got, want + (n - 4) * row, 1, cuda->vocab);
+    rig_compare("mixed: a second chunk", got + row, want + third * row,
+                third, cuda->vocab);
+    rig_compare("mixed: a later decode", got + (third + 1) * row,
+                want + (n - 1) * row, 1, cuda->vocab);
+    rig_compare("mixed: a first chunk", got + (third + 2) * row, want, third,
+                cuda->vocab);
+    free(prompt);
+}
+
+
+static void
+beside(rig_t *cpu, rig_t *cuda, const uint32_t *ids, uint32_t n)
+{
+    float     *got, *want;
+    size_t     size;
+    uint32_t   i;
+
+    static const uint32_t  chunks[] = { 256, 1, 2, 7, 64, 100 };
+
+    size = (size_t) n * cpu->vocab * sizeof(float);
+    want = malloc(size);
+    got = malloc(size);
+    rig_prefill(cpu, 0, ids, 0, n, RIG_ROWS, want);
+
+    for (i = 0; i < sizeof(chunks) / sizeof(*chunks); i++) {
+        rig_prefill(cuda, i, ids, 0, n, chunks[i], got);
+        rig_compare("chunks", got, want, n, cpu->vocab);
+    }
+
+    decodes(cuda, ids, n, want);
+    mixed(cuda, ids, n, want);
+
+    free(got);
+    free(want);
+    rig_close(cuda);
+    rig_close(cpu);
+}
+
+
+static void
+test_shapes(void **state)
+{
+    size_t    i;
+    rig_t     cpu, cuda;
+    uint32_t  ids[IDS];
+
+    (void) state;
+
+    for (i = 0; i < RIG_SHAPES; i++) {
+        print_message("%s\n", rig_shapes[i].name);
+        rig_tiny(&cpu, &rig_shapes[i], 4711 + i, RIG_CPU);
+        rig_tiny(&cuda, &rig_shapes[i], 4711 + i, RIG_CUDA);
+        rig_random_ids(ids, IDS, rig_shapes[i].tiny.vocab, i);
+        beside(&cpu, &cuda, ids, IDS);
+    }
+}
+
+
+/* many pages, some of which windows leave */
+
+static void
+test_long(void **state)
+{
+    float     *got, *want;
+    rig_t      cpu, cuda;
+    size_t     i, size;
+    uint32_t   ids[LONG];
+
+    (void) state;
+
+    for (i = 0; i < 5; i += 2) {
+        rig_tiny(&cpu, &rig_shapes[i], 815, RIG_CPU);
+        rig_tiny(&cuda, &rig_shapes[i], 815, RIG_CUDA);
+        rig_random_ids(ids, LONG, cpu.vocab, 16 + i);
+
+        size = (size_t) LONG * cpu.vocab * sizeof(float);
+        want = malloc(size);
+        got = malloc(size);
+
+        rig_prefill(&cpu, 0, ids, 0, LONG, RIG_ROWS, want);
+        rig_prefill(&cuda, 0, ids, 0, LONG - 20, 250, got);
+        rig_prefill(&cuda, 0, ids, LONG - 20, 20, 1,
+                    got + (size_t) (LONG - 20) * cpu.vocab);
+        rig_compare(rig_shapes[i].name, got, want, LONG, cpu.vocab);
+
+        free(got);
+        free(want);
+        rig_close(&cuda);
+        rig_close(&cpu);
+    }
+}
+
+
+static void
+golden_row(const char *name, const json_t *want, const float *got,
+    uint32_t vocab)
+{
+    float     *row;
+    uint32_t   i;
+
+    row = calloc(vocab, sizeof(float));
+
+    for (i = 0; i < vocab; i++) {
+        row[i] = (float) json_number_value(json_array_get(want, i));
+    }
+
+    rig_compare(name, got, row, 1, vocab);
+    free(row);
+}
+
+
+/* the stored greedy answer, token by token, where its margin counts */
+
+static void
+golden_answer(const rig_t *cuda, uint32_t *ids, uint32_t n,
+    const json_t *expected, const float *row)
+{
+    double            margin, top;
+    size_t            i;
+    uint32_t          id;
+    const json_t     *greedy;
+    mst_batch_seq_t   q;
+
+    greedy = json_object_get(expected, "greedy_ids");
+    assert_true(n + json_array_size(greedy) <= TOKENS);
+
+    for (i = 0; i < json_array_size(greedy); i++) {
+        id = (uint32_t) json_integer_value(json_array_get(greedy, i));
+        margin = json_number_value(json_array_get(
+            json_object_get(expected, "greedy_margins"), i));
+        top = rig_top(row, cuda->vocab);
+
+        if (margin > 2 * RIG_TOLERANCE * top) {
+            assert_int_equal(rig_best(row, cuda->vocab), id);
+        }
+
+        ids[n + i] = id;
+        q = rig_part(cuda, 0, ids, n + (uint32_t) i, 1, MST_LOGITS_LAST);
+        row = rig_step(cuda, &q, 1);
+    }
+}
+
+
+static void
+golden(const char *name)
+{
+    char          path[256];
+    float        *got;
+    rig_t         cuda;
+    size_t        i;
+    json_t       *expected, *prompt;
+    uint32_t      ids[TOKENS], mid, n;
+    json_error_t  e;
+
+    (void) snprintf(path, sizeof(path), GOLDEN "%s/expected.json", name);
+    expected = json_load_file(path, 0, &e);
+    assert_non_null(expected);
+
+    (void) snprintf(path, sizeof(path), GOLDEN "%s", name);
+    rig_path(&cuda, path, strstr(name, "f32") == NULL, RIG_CUDA);
+
+    prompt = json_object_get(expected, "prompt_ids");
+    n = (uint32_t) json_array_size(prompt);
+    mid = (uint32_t) json_integer_value(json_object_get(expected,
+                                                        "mid_position"));
+
+    for (i = 0; i < n; i++) {
+        ids[i] = (uint32_t) json_integer_value(json_array_get(prompt, i));
+    }
+
+    got = malloc((size_t) n * cuda.vocab * sizeof(float));
+    rig_prefill(&cuda, 0, ids, 0, n, 13, got);
+    rig_prefill(&cuda, 0, ids, 0, n, RIG_ROWS, got);
+
+    golden_row(name, json_object_get(expected, "mid_logits"),
+               got + (size_t) mid * cuda.vocab, cuda.vocab);
+    golden_row(name, json_object_get(expected, "last_logits"),
+               got + (size_t) (n - 1) * cuda.vocab, cuda.vocab);
+    golden_answer(&cuda, ids, n, expected,
+                  got + (size_t) (n - 1) * cuda.vocab);
+
+    free(got);
+    json_decref(expected);
+    rig_close(&cuda);
+}
+
+
+static void
+test_golden(void **state)
+{
+    size_t  i;
+
+    static const char *const  names[] = {
+        "llama-mha", "llama-tied-f32", "ministral-layers", "ministral3-temp",
+        "mistral-plain", "mistral-window", "rope-linear", "rope-llama3",
+        "rope-yarn"
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        golden(names[i]);
+    }
+}
+
+
+static void
+test_mixture(void **state)
+{
+    (void) state;
+
+    golden("mixtral-4x");
+}
+
+
+static void
+test_models(void **state)
+{
+    rig_t     cpu, cuda;
+    uint32_t  i, ids[IDS];
+
+    (void) state;
+
+    if (n_models == 0) {
+        print_message("no paths of models are given\n");
+        skip();
+    }
+
+    for (i = 0; i < n_models; i++) {
+        print_message("%s\n", models[i]);
+        rig_path(&cpu, models[i], 0, RIG_CPU);
+        rig_path(&cuda, models[i], 0, RIG_CUDA);
+        rig_random_ids(ids, IDS, mst_model_info(cpu.m)->n_vocab, 99 + i);
+        beside(&cpu, &cuda, ids, IDS);
+    }
+}
+
+
+int
+main(int argc, char **argv)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_long),
+        cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_mixture),
+        cmocka_unit_test(test_models)
+    };
+
+    if (rig_lacks_device(argc, argv)) {
+        return 0;
+    }
+
+    models = argv + 2;
+    n_models = argc > 2 ? (uint32_t) argc - 2 : 0;
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
