@@ -19,7 +19,6 @@
 #define MST_ENGINE_MAX_BATCH  (1u << 20)
 #define MST_ENGINE_MAX_CHUNK  (1u << 24)
 #define MST_ENGINE_MAX_SEQS   (1u << 24)
-#define MST_ENGINE_PART       8            /* of a step: worth measuring */
 
 
 struct mst_engine_s {
@@ -54,8 +53,7 @@ static int mst_engine_echo(mst_engine_t *e, mst_seq_t *q,
     const mst_sampled_t *scored);
 static void mst_engine_take(mst_engine_t *e, uint32_t i,
     const mst_sampled_t *scored, uint64_t end_ns);
-static void mst_engine_prompt_rate(mst_engine_t *e);
-static uint64_t mst_engine_prompt_tokens(const mst_engine_t *e);
+static uint32_t mst_engine_prompt_tokens(const mst_engine_t *e);
 static void mst_engine_measure(mst_engine_t *e, uint64_t now_ns);
 static int mst_engine_die(mst_engine_t *e, uint64_t now_ns, mst_err_t *err);
 
@@ -518,7 +516,8 @@ mst_engine_step(mst_engine_t *e, uint64_t now_ns, uint64_t *wake_ns,
         return mst_engine_die(e, now_ns, err);
     }
 
-    mst_engine_prompt_rate(e);
+    mst_reckon_add(&s->reckon, s->n_tokens, mst_engine_prompt_tokens(e),
+                   e->stats.last_step_ns, now_ns + e->stats.last_step_ns);
 
     n = s->n_items;
     row = 0;
@@ -535,31 +534,12 @@ mst_engine_step(mst_engine_t *e, uint64_t now_ns, uint64_t *wake_ns,
 }
 
 
-/* a step with few prompt tokens says little: its time is that of the rest */
-
-static void
-mst_engine_prompt_rate(mst_engine_t *e)
-{
-    uint64_t      n;
-    mst_sched_t  *s;
-
-    s = &e->sched;
-    n = mst_engine_prompt_tokens(e);
-
-    if (s->left == 0 || n >= s->conf.budget / MST_ENGINE_PART) {
-        mst_rate_add(&e->meter.prompts, n, e->stats.last_step_ns);
-        s->rate = mst_rate_get(&e->meter.prompts);
-    }
-}
-
-
 /* of the planned step: what is no decode */
 
-static uint64_t
+static uint32_t
 mst_engine_prompt_tokens(const mst_engine_t *e)
 {
-    uint32_t          i;
-    uint64_t          n;
+    uint32_t          i, n;
     const mst_seq_t  *q;
 
     n = 0;
@@ -783,7 +763,7 @@ mst_engine_stats(const mst_engine_t *e, mst_engine_stats_t *s)
     s->blocks_cached = e->pool.n_cached;
     s->paused = e->sched.n_paused;
     s->prefilling = mst_sched_prefilling(&e->sched);
-    s->prompt_rate = mst_rate_get(&e->meter.prompts);
+    s->prompt_rate = mst_rate_get(&e->sched.reckon.prompts);
     s->finish_rate = mst_rate_get(&e->meter.finishes);
     s->token_rate = mst_rate_get(&e->meter.tokens);
 }

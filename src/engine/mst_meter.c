@@ -9,8 +9,7 @@
 
 
 /* what is measured shall follow the load, and not each request */
-#define MST_METER_SPAN       10.0              /* seconds */
-#define MST_METER_FULL_SPAN  2.0               /* of full steps */
+#define MST_METER_SPAN  10.0               /* seconds */
 
 
 void
@@ -18,7 +17,6 @@ mst_meter_init(mst_meter_t *m)
 {
     memset(m, 0, sizeof(mst_meter_t));
 
-    mst_rate_init(&m->prompts, MST_METER_FULL_SPAN);
     mst_rate_init(&m->finishes, MST_METER_SPAN);
     mst_rate_init(&m->tokens, MST_METER_SPAN);
 }

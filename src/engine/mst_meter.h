@@ -1,9 +1,9 @@
 
 /*
- * How fast an engine is: prompt tokens of steps that have enough of them,
- * requests that end while others wait or no place is free, tokens that are
- * sampled while there is work.  Other time is not counted: it says what was
- * asked for, and nothing of what could be done.  One thread.
+ * How fast an engine is: requests that end while others wait or no place is
+ * free, tokens that are sampled while there is work.  Other time is not
+ * counted: it says what was asked for, and nothing of what could be done.
+ * (Prompts: mst_reckon.h.)  One thread.
  */
 
 #ifndef MST_METER_H
@@ -15,8 +15,6 @@
 
 
 typedef struct {
-    mst_rate_t  prompts;           /* the engine adds its steps, if a part of
-                                      them is prompts */
     mst_rate_t  finishes;
     mst_rate_t  tokens;
     uint64_t    busy_ns;           /* counted until then; 0 = there was no

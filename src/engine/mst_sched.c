@@ -7,17 +7,11 @@
 
 #include "base/mst_err.h"
 #include "base/mst_mem.h"
-#include "base/mst_time.h"
+#include "engine/mst_promise.h"
 #include "engine/mst_sched.h"
 
 
-#define MST_SCHED_MARGIN  5        /* of a step's time, as it is reckoned */
-
-
-static uint64_t mst_sched_prefill_ns(const mst_sched_t *s, uint64_t tokens);
-static int mst_sched_late(const mst_sched_t *s, const mst_seq_t *q,
-    uint64_t now_ns);
-static void mst_sched_bind(mst_sched_t *s, mst_seq_t *q);
+static void mst_sched_bind(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns);
 static void mst_sched_expire(mst_sched_t *s, uint64_t now_ns);
 static void mst_sched_wake_up(mst_sched_t *s, uint64_t now_ns);
 static void mst_sched_decodes(mst_sched_t *s, uint64_t now_ns);
@@ -36,6 +30,8 @@ mst_sched_init(mst_sched_t *s, const mst_sched_conf_t *conf)
     memset(s, 0, sizeof(mst_sched_t));
 
     s->conf = *conf;
+
+    mst_reckon_init(&s->reckon, conf->budget);
 
     s->room.pool = conf->pool;
     s->room.prefix = conf->prefix;
@@ -145,73 +141,30 @@ mst_sched_add(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
 
     mst_sched_wait(s, q);
 
-    if (mst_sched_late(s, q, now_ns)) {
+    if (mst_promise_late(s, q, now_ns)) {
         mst_sched_unwait(s, q);
         mst_order_leave(&s->order, q);
         return MST_DECLINED;
     }
 
-    mst_sched_bind(s, q);
+    mst_sched_bind(s, q, now_ns);
     mst_sched_line_up(s, q, now_ns);
 
     return MST_OK;
 }
 
 
-static uint64_t
-mst_sched_prefill_ns(const mst_sched_t *s, uint64_t tokens)
-{
-    double  ns;
-
-    if (!(s->rate > 0)) {
-        return 0;
-    }
-
-    ns = (double) tokens / s->rate * (double) MST_S;
-
-    return ns < 1e18 ? (uint64_t) ns : (uint64_t) 1e18;
-}
-
-
-/* by what stands before it in order, can its first token come in time? */
-
-static int
-mst_sched_late(const mst_sched_t *s, const mst_seq_t *q, uint64_t now_ns)
-{
-    uint64_t           n;
-    mst_seq_t         *x;
-    const mst_list_t  *at, *prefills;
-
-    if (q->claim.ttft_ns == 0) {
-        return 0;
-    }
-
-    n = mst_order_ahead(&s->order, q) + q->uncached;
-    prefills = &s->order.prefills;
-
-    for (at = prefills->next; at != prefills; at = at->next) {
-        x = mst_list_data(at, mst_seq_t, queue);
-
-        if (mst_order_before(x, q)) {
-            n += x->n_tokens - x->n_computed;
-        }
-    }
-
-    return now_ns + mst_sched_prefill_ns(s, n) > q->claim.ttft_ns;
-}
-
-
 /* what binds it until its first start */
 
 static void
-mst_sched_bind(mst_sched_t *s, mst_seq_t *q)
+mst_sched_bind(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
 {
     uint64_t  last, ns;
 
     last = q->deadline_ns;
 
     if (q->claim.ttft_ns) {
-        ns = q->claim.ttft_ns - mst_sched_prefill_ns(s, q->uncached);
+        ns = q->claim.ttft_ns - mst_reckon_ns(&s->reckon, q->uncached, now_ns);
         last = last && last < ns ? last : ns;
     }
 
@@ -572,8 +525,7 @@ mst_sched_admit(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
 static int
 mst_sched_start(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
 {
-    int       rc;
-    uint64_t  n;
+    int  rc;
 
     if (mst_room_needs(&s->room, q) > s->conf.pool->n) {
         /* it grew to the whole pool before it was preempted */
@@ -592,15 +544,7 @@ mst_sched_start(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
         return MST_DECLINED;
     }
 
-    /* this step may end before its turn is over, but not before that of those
-       who are in it already; a part more, since the rate is a mean */
-
-    n = s->n_tokens + q->n_tokens - q->n_computed;
-    n += n / MST_SCHED_MARGIN;
-
-    if (!q->started && q->claim.ttft_ns
-        && now_ns + mst_sched_prefill_ns(s, n) > q->claim.ttft_ns)
-    {
+    if (!q->started && mst_promise_breaks(s, q, now_ns)) {
         mst_room_release(&s->room, q);
         mst_sched_leave(s, q, MST_REFUSE_DEADLINE, 0);
         return MST_DECLINED;
@@ -633,25 +577,17 @@ mst_sched_start(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
 }
 
 
-/* whose first token comes of this step: it is not made longer than q can
-   wait */
+/* not longer than who is in it can wait for its first token */
 
 static void
 mst_sched_hurry(mst_sched_t *s, const mst_seq_t *q, uint64_t now_ns)
 {
-    double  room;
+    uint32_t  room;
 
-    if (q->claim.ttft_ns <= now_ns || q->usage.completion != 0
-        || q->n_computed + q->n_step < q->n_tokens || !(s->rate > 0))
-    {
-        return;
-    }
-
-    room = (double) (q->claim.ttft_ns - now_ns) / (double) MST_S * s->rate;
-    room = room * MST_SCHED_MARGIN / (MST_SCHED_MARGIN + 1) - s->n_tokens;
+    room = mst_promise_room(s, q, now_ns);
 
     if (room < s->left) {
-        s->left = room > 0 ? (uint32_t) room : 0;
+        s->left = room;
     }
 }
 

@@ -45,6 +45,7 @@
 #include "base/mst_list.h"
 #include "engine/mst_heap.h"
 #include "engine/mst_order.h"
+#include "engine/mst_reckon.h"
 #include "engine/mst_room.h"
 #include "engine/mst_seq.h"
 
@@ -64,8 +65,7 @@ typedef struct {
     mst_sched_conf_t   conf;
     mst_order_t        order;
     mst_room_t         room;
-    double             rate;       /* prompt tokens per second, measured by
-                                      the engine; 0 = not known */
+    mst_reckon_t       reckon;     /* the engine adds its steps */
 
     mst_seq_t        **items;      /* [n_items] the planned step */
     uint32_t           n_items;
