@@ -13,6 +13,7 @@ use IO::Select;
 use IO::Socket::INET;
 use JSON::PP;
 use POSIX ();
+use Socket qw/ IPPROTO_TCP TCP_CORK /;
 use Test::More;
 use Time::HiRes qw/ time sleep /;
 
@@ -259,6 +260,17 @@ sub connections {
               '--no-stream');
     is_deeply([@{ $r->{json} }{qw/ done failed retried /}], [3, 0, 2],
               'a kept connection that is closed is no failure');
+
+    # it promises to go on, ends its half with the answer and reads on: nobody
+    # would tell again
+
+    $port = server(sub { [\'cork', answer(200, '{"choices":[]}'), \'end'] });
+
+    $r = json('bench', "http://127.0.0.1:$port", '--requests', 3,
+              '--no-stream', '--timeout', 15);
+    is_deeply([@{ $r->{json} }{qw/ done failed /}], [3, 0],
+              'an end that comes with an answer is seen');
+    is(scalar(grep { $_->{first} } seen($port)), 3, 'three connections again');
 }
 
 
@@ -568,7 +580,8 @@ sub inspect {
 
 # a server in a process of its own: one request after the other on each
 # connection; "handler" returns the bytes of an answer, '' closes, an answer
-# that ends with "hold" keeps the connection open
+# that ends with "hold" keeps the connection open, so do parts that end with a
+# reference
 
 sub server {
     my ($handler) = @_;
@@ -629,9 +642,10 @@ sub serve {
             my @parts = ref $answer ? @$answer : ($answer);
 
             for my $part (@parts) {
-                ref $part ? sleep($$part) : syswrite $c, $part;
+                ref $part ? wait_or($c, $$part) : syswrite $c, $part;
             }
 
+            next if ref $parts[-1];
             next if @parts == 1 && $answer =~ /hold\z/;
             next if $parts[-1] =~ /0\r\n\r\n\z/
                     || $parts[0] =~ /\r\nContent-Length: \d+\r\n\r\n.*[^x]\z/s;
@@ -639,6 +653,22 @@ sub serve {
             $select->remove($c);
             close $c;
         }
+    }
+}
+
+
+# between two parts: "cork" keeps what follows for "end", which sends it and
+# the end of our half at once; a number are seconds
+
+sub wait_or {
+    my ($c, $what) = @_;
+
+    if ($what eq 'cork') {
+        setsockopt $c, IPPROTO_TCP, TCP_CORK, 1 or die "TCP_CORK: $!";
+    } elsif ($what eq 'end') {
+        shutdown $c, 1;
+    } else {
+        sleep $what;
     }
 }
 

@@ -421,7 +421,7 @@ mistral_conn_read(mistral_conn_t *c, mistral_conns_t *s, int ended)
 int
 mistral_conn_event(mistral_conn_t *c, mistral_conns_t *s, uint32_t events)
 {
-    int        rc, error;
+    int        rc, error, ended;
     socklen_t  len;
 
     if (c->fd == -1) {
@@ -468,8 +468,17 @@ mistral_conn_event(mistral_conn_t *c, mistral_conns_t *s, uint32_t events)
         }
     }
 
-    return mistral_conn_read(c, s, (events & (EPOLLRDHUP | EPOLLHUP
-                                              | EPOLLERR)) != 0);
+    ended = (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+    rc = mistral_conn_read(c, s, ended);
+
+    /* an end that came with the end of an answer is not told again, and a
+       server that still reads would take the next request and say nothing */
+
+    if (ended && !c->busy) {
+        mistral_conn_close(c);
+    }
+
+    return rc;
 }
 
 
