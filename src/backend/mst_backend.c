@@ -41,7 +41,8 @@ mst_backend_library(const char *path, mst_err_t *err)
     handle = dlopen(path, RTLD_NOW|RTLD_LOCAL);
 
     if (handle == NULL) {
-        (void) mst_err_set(err, "%s", dlerror());
+        (void) mst_err_set(err, "libmst_cuda.so cannot be opened: %s",
+                           dlerror());
         return NULL;
     }
 

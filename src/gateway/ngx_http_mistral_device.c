@@ -16,8 +16,6 @@
 
 #define NGX_HTTP_MISTRAL_THREADS_MAX  64
 #define NGX_HTTP_MISTRAL_KV_MIN       (1024 * 1024)
-#define NGX_HTTP_MISTRAL_CUDA_BATCH   256      /* max_batch auto */
-#define NGX_HTTP_MISTRAL_CUDA_CHUNK   1024     /* prefill_chunk auto, tokens */
 #define NGX_HTTP_MISTRAL_LIBRARY      "/libmst_cuda.so"
 #define NGX_HTTP_MISTRAL_NODE         "/dev/nvidiactl"
 
@@ -322,11 +320,7 @@ ngx_http_mistral_device_cuda(mst_setup_t *setup)
 }
 
 
-/*
- * "auto" may end on the CPU: what CUDA alone has needs to be asked for.  A
- * device that reads its weights once for all is for many at a time; a chunk
- * of a prompt is what the others' next token waits for.
- */
+/* "auto" may end on the CPU: what CUDA alone has needs to be asked for */
 
 ngx_int_t
 ngx_http_mistral_device_check(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
@@ -359,15 +353,6 @@ ngx_http_mistral_device_check(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
     }
 
     if (line == NULL) {
-
-        if (on == NGX_HTTP_MISTRAL_ON_CUDA && setup->max_batch == 0) {
-            setup->max_batch = NGX_HTTP_MISTRAL_CUDA_BATCH;
-        }
-
-        if (on == NGX_HTTP_MISTRAL_ON_CUDA && setup->prefill_chunk == 0) {
-            setup->prefill_chunk = NGX_HTTP_MISTRAL_CUDA_CHUNK;
-        }
-
         return NGX_OK;
     }
 

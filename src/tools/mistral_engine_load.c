@@ -20,15 +20,30 @@
 #include "tools/mistral_engine.h"
 
 
-#define MISTRAL_LOAD_BATCH       16            /* max_batch auto: of a model */
-#define MISTRAL_LOAD_NULL_BATCH  256           /* of the null model */
-#define MISTRAL_LOAD_CHUNK       512           /* prefill_chunk auto */
+#define MISTRAL_LOAD_NODE        "/dev/nvidiactl"  /* of a driver */
 #define MISTRAL_LOAD_CONTEXT     32768         /* context of the null model */
 #define MISTRAL_LOAD_PROMPT      4096          /* its blocks: for so many tokens
                                                   of each sequence ... */
 #define MISTRAL_LOAD_BLOCKS      (1u << 20)    /* ... and at most this */
 
 
+/* max_batch auto, prefill_chunk auto: a device that reads its weights once for
+   all is for many at a time; a chunk of a prompt is what the others' next
+   token waits for */
+
+typedef struct {
+    uint32_t  batch;
+    uint32_t  chunk;               /* tokens of a step */
+} mistral_load_auto_t;
+
+
+static const mistral_load_auto_t  mistral_load_of_cpu = { 16, 512 };
+static const mistral_load_auto_t  mistral_load_of_cuda = { 256, 1024 };
+static const mistral_load_auto_t  mistral_load_of_null = { 256, 512 };
+
+
+static void mistral_load_shape(const mistral_engine_t *e,
+    const mistral_load_auto_t *a, mistral_engine_load_t *l);
 static void mistral_load_fit(const mistral_engine_t *e,
     mistral_engine_load_t *l);
 static int mistral_load_null(const mistral_engine_t *e,
@@ -41,7 +56,7 @@ static int mistral_load_able(const mst_setup_t *setup, mst_err_t *err);
 static int mistral_load_runner(const mistral_engine_t *e,
     mst_checkpoint_t *cp, mistral_engine_load_t *l, mst_err_t *err);
 static void mistral_load_conf(const mistral_engine_t *e,
-    mistral_engine_load_t *l, mst_model_conf_t *conf);
+    mistral_engine_load_t *l, const char *library, mst_model_conf_t *conf);
 static void mistral_load_progress(void *data);
 static void mistral_load_loaded(void *data, uint32_t percent);
 static uint64_t mistral_load_kv_size(const mst_setup_t *setup);
@@ -52,21 +67,6 @@ int
 mistral_engine_load(const mistral_engine_t *e, mistral_engine_load_t *l,
     mst_err_t *err)
 {
-    uint32_t  batch;
-
-    batch = e->setup.null ? MISTRAL_LOAD_NULL_BATCH : MISTRAL_LOAD_BATCH;
-
-    l->max_batch = e->setup.max_batch ? e->setup.max_batch : batch;
-    l->prefill_chunk = e->setup.prefill_chunk;
-
-    if (l->prefill_chunk == 0) {
-
-        /* all that run at once move on in each step */
-
-        l->prefill_chunk = (l->max_batch > MISTRAL_LOAD_CHUNK)
-                           ? l->max_batch : MISTRAL_LOAD_CHUNK;
-    }
-
     if ((e->setup.null ? mistral_load_null(e, l, err)
                        : mistral_load_model(e, l, err)) != MST_OK)
     {
@@ -76,6 +76,27 @@ mistral_engine_load(const mistral_engine_t *e, mistral_engine_load_t *l,
     mistral_load_fit(e, l);
 
     return MST_OK;
+}
+
+
+/* all that run at once move on in each step */
+
+static void
+mistral_load_shape(const mistral_engine_t *e, const mistral_load_auto_t *a,
+    mistral_engine_load_t *l)
+{
+    l->max_batch = e->setup.max_batch;
+    l->prefill_chunk = e->setup.prefill_chunk;
+
+    if (l->max_batch == 0) {
+        l->max_batch = (l->prefill_chunk && l->prefill_chunk < a->batch)
+                       ? l->prefill_chunk : a->batch;
+    }
+
+    if (l->prefill_chunk == 0) {
+        l->prefill_chunk = (l->max_batch > a->chunk) ? l->max_batch
+                                                     : a->chunk;
+    }
 }
 
 
@@ -127,6 +148,7 @@ mistral_load_null(const mistral_engine_t *e, mistral_engine_load_t *l,
     memset(&script, 0, sizeof(script));
 
     text = NULL;
+    mistral_load_shape(e, &mistral_load_of_null, l);
 
     if (e->setup.n_files != 0
         && mistral_load_text(e, &text, &conf.text_len, err) != MST_OK)
@@ -290,8 +312,6 @@ mistral_load_runner(const mistral_engine_t *e, mst_checkpoint_t *cp,
     mst_model_t       *model;
     mst_model_conf_t   conf;
 
-    mistral_load_conf(e, l, &conf);
-
     model = NULL;
 
     if (e->setup.library && strcmp(e->setup.device, "cpu") != 0) {
@@ -299,25 +319,30 @@ mistral_load_runner(const mistral_engine_t *e, mst_checkpoint_t *cp,
                         MST_FD_FILES(e->map.n_slots)
                         + (int) e->setup.n_files - 1);
 
-        conf.library = library;
+        mistral_load_shape(e, &mistral_load_of_cuda, l);
+        mistral_load_conf(e, l, library, &conf);
         model = mst_model_create(cp, &conf, err);
 
         (void) snprintf(l->backend, sizeof(l->backend), "cuda:%u",
                         conf.device);
     }
 
-    /* "auto": what the device cannot do the CPU does */
+    /* "auto": what the device cannot do the CPU does.  Nobody need be warned
+       where there is no driver */
 
     if (model == NULL && strncmp(e->setup.device, "cuda:", 5) != 0) {
 
-        if (conf.library) {
-            mst_log(&mistral_engine_log, MST_LOG_WARN, "device auto: %s; the "
-                    "CPU computes \"%s\"", err->text, e->setup.name);
+        if (err->text[0]) {
+            mst_log(&mistral_engine_log, access(MISTRAL_LOAD_NODE, F_OK) == 0
+                                         ? MST_LOG_WARN : MST_LOG_NOTICE,
+                    "device auto: %s; the CPU computes \"%s\"", err->text,
+                    e->setup.name);
 
             err->text[0] = '\0';
-            conf.library = NULL;
         }
 
+        mistral_load_shape(e, &mistral_load_of_cpu, l);
+        mistral_load_conf(e, l, NULL, &conf);
         model = mst_model_create(cp, &conf, err);
 
         (void) snprintf(l->backend, sizeof(l->backend), "cpu, %u threads",
@@ -338,9 +363,11 @@ mistral_load_runner(const mistral_engine_t *e, mst_checkpoint_t *cp,
 }
 
 
+/* library: of a CUDA device, or NULL */
+
 static void
 mistral_load_conf(const mistral_engine_t *e, mistral_engine_load_t *l,
-    mst_model_conf_t *conf)
+    const char *library, mst_model_conf_t *conf)
 {
     const mst_setup_t  *setup;
 
@@ -349,8 +376,13 @@ mistral_load_conf(const mistral_engine_t *e, mistral_engine_load_t *l,
 
     if (strncmp(setup->device, "cuda:", 5) == 0) {
         conf->device = (uint32_t) strtoul(setup->device + 5, NULL, 10);
-        conf->kv_percent = setup->kv_percent;
     }
+
+    /* a device knows best what it has left */
+
+    conf->library = library;
+    conf->kv_percent = library ? setup->kv_percent : 0;
+    conf->kv_size = library ? setup->kv_size : mistral_load_kv_size(setup);
 
     conf->dtype = strcmp(setup->dtype, "bf16") == 0 ? MST_DTYPE_BF16
                   : strcmp(setup->dtype, "fp8") == 0 ? MST_DTYPE_FP8
@@ -360,7 +392,6 @@ mistral_load_conf(const mistral_engine_t *e, mistral_engine_load_t *l,
     conf->threads = setup->threads;
     conf->kv_type = (setup->kv_type == UINT32_MAX) ? MST_KV_AUTO
                                           : (mst_kv_type_t) setup->kv_type;
-    conf->kv_size = mistral_load_kv_size(setup);
     conf->context = setup->context;
     conf->max_rows = l->prefill_chunk;
     conf->max_seqs = l->max_batch;

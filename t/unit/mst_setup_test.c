@@ -49,6 +49,7 @@ test_sealed(void **state)
     a.uid = 33;
     a.n_files = MST_SETUP_FILES;
     a.n_groups = MST_SETUP_GROUPS;
+    a.library = 1;
     a.null_rate = 1.5;
 
     fd = create(&a);
@@ -70,6 +71,7 @@ test_sealed(void **state)
     assert_string_equal(b.program, "");
     assert_int_equal(b.uid, 33);
     assert_int_equal(b.n_files, MST_SETUP_FILES);
+    assert_int_equal(b.library, 1);
     assert_true(b.null_rate > 1.4 && b.null_rate < 1.6);
 
     /* the offset is nobody's: a second reader gets the same */
@@ -116,6 +118,17 @@ test_refused(void **state)
     refused(create(&s), "4294967295 groups");
 
     s.n_groups = 0;
+
+    /* the library is one of the files */
+
+    s.library = 2;
+    refused(create(&s), "1 files, 2 of them a library");
+
+    s.n_files = 0;
+    s.library = 1;
+    refused(create(&s), "0 files, 1 of them a library");
+
+    s.library = 0;
 
     /* nobody sealed it, or not against writers */
 
