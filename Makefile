@@ -465,6 +465,8 @@ install: all
 	install -D -m 644 $(BUILD)/ngx_http_mistral_module.so \
 	    $(DESTDIR)$(MODULES_DIR)/ngx_http_mistral_module.so
 	install -D -m 755 $(BUILD)/mistral $(DESTDIR)$(MODULES_DIR)/mistral
+	@[ ! -e $(BUILD)/libmst_cuda.so ] || install -D -m 644 \
+	    $(BUILD)/libmst_cuda.so $(DESTDIR)$(MODULES_DIR)/libmst_cuda.so
 
 # what runs from build/demo is ended before its files go
 

@@ -8,6 +8,7 @@ use strict;
 
 use lib 't/lib';
 use Cwd qw/ abs_path /;
+use File::Copy qw/ copy /;
 use File::Path qw/ make_path remove_tree /;
 use File::Temp qw/ tempdir /;
 use MistralTiny;
@@ -24,9 +25,19 @@ checkpoint("$prefix/mixtral", 'mixtral-4x');
 symlink abs_path($_), $prefix . s{.*(?=/)}{}r
     for grep { !/\.conf$/ } glob 'conf.d/*.*';
 
+# a device's library stands beside the program, and nginx does not look into it
+
+mkdir "$prefix/bin" or die $!;
+link "$build/mistral", "$prefix/bin/mistral"
+    or copy("$build/mistral", "$prefix/bin/mistral") or die $!;
+chmod 0755, "$prefix/bin/mistral";
+open my $library, '>', "$prefix/bin/libmst_cuda.so" or die $!;
+close $library;
+
 for my $sample (sort glob 'conf.d/*.conf') {
     my $conf = slurp($sample);
 
+    $conf =~ s{\@BUILD\@(?=/mistral;)}{$prefix/bin}g if $conf =~ /device +cuda/;
     $conf =~ s/\@BUILD\@/$build/g;
     $conf =~ s/\@PORT\@/8080/g;
     $conf =~ s{\@MODEL\@}{models/SmolLM2-135M-Instruct.Q4_1.gguf}g;

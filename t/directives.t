@@ -7,6 +7,7 @@ use warnings;
 use strict;
 
 use Cwd qw/ abs_path /;
+use File::Copy qw/ copy /;
 use File::Temp qw/ tempdir /;
 use POSIX ();
 use Test::More;
@@ -69,6 +70,12 @@ for my $ok ('path null:;',
             'path null:; kv_cache f16;',
             'path null:; kv_cache q8 size=64m;',
             'path null:; include block.conf;',
+            'path null:; device cuda;',
+            'path null:; device cuda:0; dtype bf16; kv_cache bf16 size=90%;
+             weight_layouts 2; batch_invariant on;',
+            'path null:; device cuda:12; dtype fp8; kv_cache fp8;
+             weight_layouts auto;
+             batch_invariant off;',
             "path null:rate=9,text=script,len=1,tokenizer=$gguf;",
             'path null:; reload drain;',
             'path null:; prefill_chunk 65536; kv_cache auto size=1m;',
@@ -186,16 +193,40 @@ for my $t (
       'duplicate parameter "tokenizer=' ],
 
     [ 'path null:; device gpu;', 'invalid value "gpu" in "device"' ],
-    [ 'path null:; device cuda;',
-      'device "cuda" needs libmst_cuda.so beside the engine program' ],
-    [ 'path null:; device cuda:0,1;', 'device "cuda:0,1" needs' ],
+    [ 'path null:; device cuda:;', 'invalid value "cuda:" in "device"' ],
+    [ 'path null:; device cuda:x;', 'invalid value "cuda:x" in "device"' ],
+    [ 'path null:; device cuda:-1;', 'invalid value "cuda:-1" in "device"' ],
+    [ 'path null:; device cuda:1000;', 'invalid value "cuda:1000" in "dev' ],
+    [ 'path null:; device cuda0;', 'invalid value "cuda0" in "device"' ],
+    [ 'path null:; device CUDA:0;', 'invalid value "CUDA:0" in "device"' ],
+    [ 'path null:; device cuda:0,1;',
+      'device "cuda:0,1": one model on several devices is not supported' ],
+    [ 'path null:; device cuda:0 threads=2;', 'invalid parameter "threads=2"' ],
     [ 'path null:; device cpu threads=0;', 'invalid value "0" in "device"' ],
     [ 'path null:; device cpu threads=x;', 'a number from 1 to 64' ],
     [ 'path null:; device auto threads=1;', 'invalid parameter "threads=1"' ],
     [ 'path null:; device cpu cores=1;', 'invalid parameter "cores=1"' ],
     [ 'path null:; dtype bf16;',
-      '"dtype bf16" is not supported by this build' ],
+      '"dtype bf16" of mistral_model "m" is not for device "auto", it needs '
+      . '"device cuda:N"' ],
+    [ 'path null:; device cpu; dtype fp8;',
+      '"dtype fp8" of mistral_model "m" is not for device "cpu", it needs' ],
+    [ 'path null:; dtype fp4;', '"dtype fp4" is not supported by this build' ],
     [ 'path null:; dtype x;', 'invalid value "x" in "dtype"' ],
+    [ 'path null:; dtype bf16 fp8;', 'invalid number of arguments in "dtype"' ],
+    [ 'path null:; kv_cache bf16;',
+      '"kv_cache bf16" of mistral_model "m" is not for device "auto"' ],
+    [ 'path null:; device cuda:1; kv_cache f32;',
+      '"kv_cache f32" of mistral_model "m" is not for device "cuda:1"' ],
+    [ 'path null:; device cuda; kv_cache q8 size=1g;',
+      '"kv_cache q8" of mistral_model "m" is not for device "cuda:0"' ],
+    [ 'path null:; weight_layouts 0;', 'invalid value "0" in "weight_layouts"' ],
+    [ 'path null:; weight_layouts 3;', 'a number from 1 to 2' ],
+    [ 'path null:; weight_layouts two;', 'a number from 1 to 2' ],
+    [ 'path null:; batch_invariant yes;',
+      'invalid value "yes" in "batch_invariant"' ],
+    [ 'path null:; batch_invariant on; batch_invariant on;',
+      '"batch_invariant" directive is duplicate' ],
     [ 'path null:; kv_cache int4;',
       '"kv_cache int4" is not supported by this build' ],
     [ 'path null:; kv_cache f33;', 'invalid value "f33" in "kv_cache"' ],
@@ -221,6 +252,33 @@ for my $t (
     [ 'path null:; alias "";', 'invalid model name ""' ])
 {
     fails(model($t->[0]), $t->[1]);
+}
+
+# a device needs its library beside the program; what it is, and whether there
+# is a driver, finds the engine
+
+mkdir "$prefix/bin";
+link "$build/mistral", "$prefix/bin/mistral"
+    or copy("$build/mistral", "$prefix/bin/mistral") or die $!;
+chmod 0755, "$prefix/bin/mistral";
+
+my $bin = "mistral_program $prefix/bin/mistral; ";
+
+fails($bin . model("path $gguf; device cuda:0;"),
+      "device \"cuda:0\" of mistral_model \"m\" needs "
+      . "\"$prefix/bin/libmst_cuda.so\", which \"make cuda\" builds");
+passes($bin . model("path $gguf; device auto;"), 'auto without a library');
+write_file("$prefix/bin/libmst_cuda.so", 'what nginx does not open');
+passes($bin . model("path $gguf; device cuda:0; prefill_chunk 16;"),
+       'device cuda:0 with a library');
+
+SKIP: {
+    skip 'there is a driver', 1 if -e '/dev/nvidiactl';
+
+    like((check($bin . model("path $gguf; device cuda:0;")))[1],
+         qr{\[warn\]\ device\ "cuda:0"\ of\ mistral_model\ "m":
+            \ there\ is\ no\ "/dev/nvidiactl",\ and\ no\ answer\ before
+            \ there\ is\ a\ driver\ \(2:}x, 'no driver: a warning');
 }
 
 fails('mistral_model "a/b" { path null:; }', 'invalid model name "a/b"');

@@ -53,7 +53,8 @@ for my $word ($docs =~ /^## (mistral_\w+)$/mg) {
 # the parameters of the model block
 
 for my $name (qw/ path device dtype kv_cache context max_batch prefill_chunk
-                  alias reload engine_timeout /)
+                  alias reload engine_timeout weight_layouts
+                  batch_invariant /)
 {
     like($source, qr/ngx_string\("$name"\)/, "$name is in the source");
     like($docs, qr/^### $name$/m, "$name is in docs/directives.md");
