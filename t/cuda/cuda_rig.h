@@ -187,7 +187,7 @@ rig_tiny(rig_t *t, const rig_shape_t *shape, uint64_t seed,
 
 
 static inline void
-rig_path(rig_t *t, const char *path, int bf16, rig_where_t where)
+rig_path(rig_t *t, const char *path, int cast, rig_where_t where)
 {
     mst_err_t          err = { "" };
     mst_checkpoint_t  *cp;
@@ -195,7 +195,7 @@ rig_path(rig_t *t, const char *path, int bf16, rig_where_t where)
     mst_check_files_t  files;
 
     rig_conf(&conf, where);
-    conf.rope_bf16 = bf16;
+    conf.rope_cast = cast;
     mst_buf_init(&t->file);
 
     if (mst_check_open(path, &files, &err) != MST_OK) {

@@ -246,7 +246,7 @@ golden(const char *name)
     assert_non_null(expected);
 
     (void) snprintf(path, sizeof(path), GOLDEN "%s", name);
-    rig_path(&cuda, path, strstr(name, "f32") == NULL, RIG_CUDA);
+    rig_path(&cuda, path, 1, RIG_CUDA);
 
     prompt = json_object_get(expected, "prompt_ids");
     n = (uint32_t) json_array_size(prompt);
@@ -280,9 +280,9 @@ test_golden(void **state)
     size_t  i;
 
     static const char *const  names[] = {
-        "llama-mha", "llama-tied-f32", "ministral-layers", "ministral3-temp",
-        "mistral-plain", "mistral-window", "rope-linear", "rope-llama3",
-        "rope-yarn"
+        "llama-f16", "llama-mha", "llama-tied-f32", "ministral-layers",
+        "ministral3-temp", "mistral-plain", "mistral-window", "rope-linear",
+        "rope-llama3", "rope-yarn"
     };
 
     (void) state;
