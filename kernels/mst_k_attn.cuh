@@ -333,11 +333,20 @@ mst_k_turn(uint32_t pair, float2 cs, float scale)
 MST_K_DEV float2
 mst_k_turn_of(const mst_k_attn_t *a, uint32_t row, uint32_t pair)
 {
+    float2  v;
+
     if (pair >= a->pairs) {
         return make_float2(1.f, 0.f);
     }
 
-    return mst_k_ld2(a->turns + ((size_t) row * a->pairs + pair) * 2);
+    /* through L1: the heads of a row follow each other */
+
+    asm volatile("ld.global.ca.v2.f32 {%0,%1}, [%2];"
+                 : "=f"(v.x), "=f"(v.y)
+                 : "l"(a->turns + ((size_t) row * a->pairs + pair) * 2)
+                 : "memory");
+
+    return v;
 }
 
 
@@ -452,6 +461,16 @@ mst_k_attn_launch(void (*kernel)(A), dim3 grid, dim3 block, uint32_t smem,
         if (rc != cudaSuccess) {
             return rc;
         }
+    }
+
+    /* room for two kernels, or the next one, on a multiprocessor: left to
+       itself, the driver may leave the memory to the L1 cache */
+
+    rc = cudaFuncSetAttribute((const void *) kernel,
+                              cudaFuncAttributePreferredSharedMemoryCarveout,
+                              cudaSharedmemCarveoutMaxShared);
+    if (rc != cudaSuccess) {
+        return rc;
     }
 
     conf.gridDim = grid;

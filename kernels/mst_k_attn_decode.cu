@@ -8,23 +8,24 @@
  * from about 4 sequences on.  Before that by latency, ~4 us.
  *
  * Measured (H200, 30 Nov 2026, mst_k_attn_test time; us a layer in a graph of
- * 32 layers with pdl; 32/8 heads x 128, context 576; % of 4.56 TB/s):
- *     batch        1       16        32        64       128       256
- *     bf16       6.3     11.3      21.3      41.6      81.7     152.2
- *                8 %     73 %      78 %      80 %      81 %      87 %
- *     fp8        7.1     10.8      19.6      37.3      74.4     148.4
- * 32 sequences of 4,096: 127.8 us, 92 %; one of 32,768: 36.1 us, 82 %.  So
- * 1.2 us an item are lost where q is awaited and sums are added, and fp8 is
- * bound by its arithmetic, not yet by its bytes.
+ * 32 layers with pdl; 32/8 heads x 128, context 576; % of 4.56 TB/s; two CTAs
+ * on a multiprocessor from batch 32 on):
+ *     batch        1        8       16       32       64      128      256
+ *     bf16       7.1      8.9     11.7     19.2     37.6     75.0    147.2
+ *                7 %     47 %     71 %     86 %     88 %     88 %     90 %
+ *     fp8        7.7     10.5     11.8        -        -        -     91.1
+ * fp8 with one CTA: 18.3, 35.4, 71.9 at 32, 64, 128: bound by latency, not
+ * by bytes (75 % with two).  32 sequences of 4,096: 127.5 us, 92 % (fp8 95.3);
+ * one of 32,768: 37.4 us, 79 %.
  *
  * A CTA walks its pieces (mst_k_attn_map.h): a producer warp brings blocks
  * of keys and of values by bulk copies into a ring, starting before the
  * predecessor has ended, as all pages but the new token's row are old.  Four
  * warps each own 16 tokens of every page and keep their own running maximum,
- * so nothing but the ring synchronises them within a piece.  The heads of a
- * group are rows of an m16 tile; keys are its n8 columns (16 tokens a warp),
- * then probabilities its k.  The warp that owns the new token puts k and v
- * into its copy of the page and into the page itself.  Below sm_90 there is
+ * so nothing but the ring synchronises them within a piece.  Tokens are the
+ * rows of the products and the heads of a group their eight columns.  The
+ * warp that owns the new token puts k and v into its copy of the page and
+ * into the page itself.  Below sm_90 there is
  * no producer: each warp copies its own 16 tokens (cp.async).
  */
 
@@ -49,74 +50,79 @@ struct mst_k_dec_view {
    is who waits for the slots and who may fill them again */
 template <int HD, int FP8, int HI>
 struct mst_k_dec_page {
-    mst_k_dec_new<HD>  k;          /* of the new token, if it is here */
-    mst_k_dec_new<HD>  v;
-    uint8_t           *page;       /* keys of its page; NULL: not here */
-    uint32_t           tok;        /* of the page */
-    int                lo;         /* tokens that count: lo .. hi - 1 */
-    int                hi;
+    mst_k_dec_new_raw<HD>  k;      /* of the new token, if it is here */
+    mst_k_dec_new_raw<HD>  v;
+    mst_k_dec_raw<HD, HI>  q;      /* of the item, or of the next one */
+    const mst_k_attn_t    *args;
+    uint8_t               *kv;     /* of the KV head in block 0 */
+    uint32_t               block;  /* of the new token */
+    uint32_t               tok;    /* of the page */
+    int                    here;   /* is this the warp and page of it */
+    int                    lo;     /* tokens that count: lo .. hi - 1 */
+    int                    hi;
 
     __device__ __forceinline__ void
     keys(mst_k_dec_warp<HD, HI> *w, mst_k_dec_view s, uint32_t lane,
-        float p[2][4])
+        float p[1 + HI][4])
     {
-        int     i;
-        float2  x;
+        int    i, r;
+        float  x;
 
-        if (page) {
-            mst_k_dec_patch<HD, FP8>(s.base, s.scales, page, tok, lane, &k);
+        if (here) {
+            mst_k_dec_patch<HD, FP8>(s.base, s.scales,
+                                     kv + block * args->block_stride, tok,
+                                     lane, &k);
         }
 
         mst_k_dec_scores<HD, FP8, HI, mst_k_dec_geo<HD, FP8>::STEP>(
             w, mst_k_smem(s.base), lane, p);
 
-        if (FP8) {
+        for (i = 0; FP8 && i < 2; i++) {
+            x = s.scales[i * 8 + (lane >> 2)];
+
 #pragma unroll
-            for (i = 0; i < 2; i++) {
-                x = *(float2 *) (s.scales + i * 8 + (lane & 3) * 2);
-                p[i][0] *= x.x;
-                p[i][1] *= x.y;
-                p[i][2] *= x.x;
-                p[i][3] *= x.y;
+            for (r = 0; r <= HI; r++) {
+                p[r][i * 2] *= x;
+                p[r][i * 2 + 1] *= x;
             }
         }
     }
 
     __device__ __forceinline__ void
     values(mst_k_dec_warp<HD, HI> *w, mst_k_dec_view s, uint32_t lane,
-        float p[2][4])
+        float p[1 + HI][4])
     {
-        int       i;
-        float2    x;
-        uint32_t  a[4];
+        int       e, i, r;
+        float     x;
+        uint32_t  b[1 + HI][2];
 
-        if (page) {
+        if (here) {
             mst_k_dec_patch<HD, FP8>(s.base, s.scales,
-                                     page + mst_k_dec_geo<HD, FP8>::HALF,
-                                     tok, lane, &v);
+                                     kv + block * args->block_stride
+                                     + mst_k_dec_geo<HD, FP8>::HALF, tok,
+                                     lane, &v);
         }
 
 #pragma unroll
         for (i = 0; i < 2; i++) {
+            x = FP8 ? s.scales[i * 8 + (lane >> 2)] * MST_K_FP8_GAIN : 1;
 
-            if (FP8) {
-                x = *(float2 *) (s.scales + i * 8 + (lane & 3) * 2);
-                x.x *= MST_K_FP8_GAIN;
-                x.y *= MST_K_FP8_GAIN;
+#pragma unroll
+            for (r = 0; r <= HI; r++) {
 
                 /* scales of tokens that do not count may be anything */
-                p[i][0] = p[i][0] > 0 ? p[i][0] * x.x : 0;
-                p[i][1] = p[i][1] > 0 ? p[i][1] * x.y : 0;
-                p[i][2] = p[i][2] > 0 ? p[i][2] * x.x : 0;
-                p[i][3] = p[i][3] > 0 ? p[i][3] * x.y : 0;
-            }
 
-            a[i * 2] = mst_k_pack<FP8>(p[i][0], p[i][1]);
-            a[i * 2 + 1] = HI ? mst_k_pack<FP8>(p[i][2], p[i][3]) : 0;
+                for (e = i * 2; FP8 && e < i * 2 + 2; e++) {
+                    p[r][e] = p[r][e] > 0 ? p[r][e] * x : 0;
+                }
+
+                b[r][i] = mst_k_transpose(mst_k_pack<FP8>(p[r][i * 2],
+                                                          p[r][i * 2 + 1]));
+            }
         }
 
         mst_k_dec_values<HD, FP8, HI, mst_k_dec_geo<HD, FP8>::STEP>(
-            w, mst_k_smem(s.base), lane, a);
+            w, mst_k_smem(s.base), lane, b);
     }
 };
 
@@ -125,36 +131,39 @@ struct mst_k_dec_page {
 
 template <int HD, int FP8, int HI>
 MST_K_DEV void
-mst_k_dec_begin(const mst_k_attn_t *a, const mst_k_attn_piece_t *p,
-    mst_k_dec_warp<HD, HI> *w, mst_k_dec_page<HD, FP8, HI> *pg)
+mst_k_dec_begin(const mst_k_attn_piece_t *p, mst_k_dec_warp<HD, HI> *w,
+    mst_k_dec_page<HD, FP8, HI> *pg)
 {
-    int             i;
-    uint32_t        last;
-    const uint32_t  lane = threadIdx.x & 31, warp = threadIdx.x / 32;
-
-    mst_k_dec_query<HD, FP8, HI>(a, p, lane, w);
-
-#pragma unroll
-    for (i = 0; i < HD / 8; i++) {
-        w->o[i][0] = w->o[i][1] = w->o[i][2] = w->o[i][3] = 0;
-    }
-
-    for (i = 0; i <= HI; i++) {
-        w->m[i] = -INFINITY;
-        w->l[i] = 0;
-    }
+    int                  i, r;
+    uint32_t             last;
+    const uint32_t       lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+    const mst_k_attn_t  *a = pg->args;
 
     last = p->len - 1;
-    pg->page = NULL;
     pg->tok = last % MST_K_BLOCK;
+    pg->kv = (uint8_t *) a->kv
+             + (size_t) p->head * 2 * mst_k_dec_geo<HD, FP8>::HALF;
+    pg->here = p->page + p->n == last / MST_K_BLOCK + 1
+               && pg->tok / 16 == warp;
 
-    if (p->page + p->n == last / MST_K_BLOCK + 1 && pg->tok / 16 == warp) {
-        pg->page = (uint8_t *) a->kv
-                   + (size_t) __ldg(a->step.blocks + p->table
-                                    + last / MST_K_BLOCK) * a->block_stride
-                   + (size_t) p->head * 2 * mst_k_dec_geo<HD, FP8>::HALF;
+    if (pg->here) {
+        pg->block = __ldg(a->step.blocks + p->table + last / MST_K_BLOCK);
         mst_k_dec_fetch<HD>(a, p, lane, 0, &pg->k);
         mst_k_dec_fetch<HD>(a, p, lane, 1, &pg->v);
+    }
+
+    mst_k_dec_query<HD, FP8, HI>(a, p->row, &pg->q, lane, w);
+
+#pragma unroll
+    for (r = 0; r <= HI; r++) {
+        w->m[r][0] = w->m[r][1] = -INFINITY;
+        w->l[r][0] = w->l[r][1] = 0;
+
+#pragma unroll
+        for (i = 0; i < HD / 16; i++) {
+            w->o[r][i][0] = w->o[r][i][1] = 0;
+            w->o[r][i][2] = w->o[r][i][3] = 0;
+        }
     }
 }
 
@@ -179,49 +188,51 @@ mst_k_dec_visible(const mst_k_attn_t *a, const mst_k_attn_piece_t *p,
 
 /* the running sums of a warp into shared memory */
 
-template <int HD, int HI>
+template <int HD, int FP8, int HI>
 MST_K_DEV void
-mst_k_dec_leave(mst_k_dec_warp<HD, HI> *w, int fp8, uint32_t group,
-    uint32_t warp, uint32_t lane, float *red)
+mst_k_dec_leave(mst_k_dec_warp<HD, HI> *w, uint32_t group, float *red)
 {
-    int       i, r;
-    float    *to, *ml;
-    uint32_t  g, j;
+    int             e, i, r;
+    float           l, *ml, *to;
+    uint32_t        head;
+    const uint32_t  lane = threadIdx.x & 31, warp = threadIdx.x / 32;
 
     ml = red + MST_K_DEC_WARPS * group * (HD + 4);
-    j = lane & 3;
 
 #pragma unroll
     for (r = 0; r <= HI; r++) {
-        w->l[r] += __shfl_xor_sync(~0u, w->l[r], 1);
-        w->l[r] += __shfl_xor_sync(~0u, w->l[r], 2);
-        g = (lane >> 2) + r * 8;
+#pragma unroll
+        for (e = 0; e < 2; e++) {
+            l = w->l[r][e];
+            l += __shfl_xor_sync(~0u, l, 4);
+            l += __shfl_xor_sync(~0u, l, 8);
+            l += __shfl_xor_sync(~0u, l, 16);
+            head = r * 8 + (lane & 3) * 2 + e;
 
-        if (g >= group) {
-            continue;
-        }
+            if (head >= group) {
+                continue;
+            }
 
-        to = red + (warp * group + g) * (HD + 4);
+            head += warp * group;
+            to = red + head * (HD + 4);
 
 #pragma unroll
-        for (i = 0; i < HD / 8; i += 2) {
+            for (i = 0; i < HD / 16; i++) {
 
-            if (fp8) {
-                *(float4 *) (to + i * 8 + j * 4) =
-                    make_float4(w->o[i][r * 2], w->o[i + 1][r * 2],
-                                w->o[i][r * 2 + 1], w->o[i + 1][r * 2 + 1]);
+                if (FP8) {
+                    *(float2 *) (to + i * 16 + (lane >> 2) * 2) =
+                        make_float2(w->o[r][i][e], w->o[r][i][2 + e]);
 
-            } else {
-                *(float2 *) (to + i * 8 + j * 2) =
-                    make_float2(w->o[i][r * 2], w->o[i][r * 2 + 1]);
-                *(float2 *) (to + i * 8 + 8 + j * 2) =
-                    make_float2(w->o[i + 1][r * 2], w->o[i + 1][r * 2 + 1]);
+                } else {
+                    to[i * 16 + (lane >> 2)] = w->o[r][i][e];
+                    to[i * 16 + 8 + (lane >> 2)] = w->o[r][i][2 + e];
+                }
             }
-        }
 
-        if (j == 0) {
-            ml[(warp * group + g) * 2] = w->m[r];
-            ml[(warp * group + g) * 2 + 1] = w->l[r];
+            if (lane < 4) {
+                ml[head * 2] = w->m[r][e];
+                ml[head * 2 + 1] = l;
+            }
         }
     }
 }
@@ -579,19 +590,18 @@ struct mst_k_dec_ring {
     walk(const mst_k_attn_piece_t *p, mst_k_dec_warp<HD, HI> *w,
         mst_k_dec_page<HD, FP8, HI> *pg)
     {
-        int       seen;
-        float     s[2][4];
+        int       here, seen;
+        float     s[1 + HI][4];
         uint32_t  i;
-        uint8_t  *page;
 
-        page = pg->page;
+        here = pg->here;
 
 #if !MST_K_BULK
         begin(p);
 #endif
 
         for (i = 0; i < p->n; i++) {
-            pg->page = i + 1 == p->n ? page : NULL;
+            pg->here = here && i + 1 == p->n;
             seen = mst_k_dec_visible<HD, FP8, HI>(a, p, i, warp, pg);
 
 #if MST_K_BULK
@@ -633,7 +643,7 @@ struct mst_k_dec_ring {
 
 template <int HD, int FP8, int HI>
 __global__ void
-__launch_bounds__((MST_K_DEC_WARPS + 1) * 32, 1)
+__launch_bounds__((MST_K_DEC_WARPS + 1) * 32, 2)
 mst_k_dec(const __grid_constant__ mst_k_attn_t a)
 {
     extern __shared__ __align__(1024) uint8_t  smem[];
@@ -694,13 +704,27 @@ mst_k_dec(const __grid_constant__ mst_k_attn_t a)
     mst_k_dec_page<HD, FP8, HI>  pg;
     mst_k_dec_ring<HD, FP8, HI>  ring = { smem, full, 0, 0, warp,
                                           threadIdx.x & 31, &a };
+    mst_k_attn_piece_t           next, p;
+
+    if (from == to) {
+        return;
+    }
+
+    pg.args = &a;
+    next = pieces[from];
+    mst_k_dec_ahead<HD, FP8, HI>(&a, &next, ring.lane, &pg.q);
 
     for (i = from; i < to; i++) {
-        const mst_k_attn_piece_t  p = pieces[i];
+        p = next;
+        next = pieces[i + 1 < to ? i + 1 : i];
 
-        mst_k_dec_begin<HD, FP8, HI>(&a, &p, &w, &pg);
+        mst_k_dec_begin<HD, FP8, HI>(&p, &w, &pg);
         ring.walk(&p, &w, &pg);
-        mst_k_dec_leave<HD, HI>(&w, FP8, group, warp, ring.lane, red);
+        mst_k_dec_leave<HD, FP8, HI>(&w, group, red);
+
+        /* the next item's q comes while this one's sums are added */
+
+        mst_k_dec_ahead<HD, FP8, HI>(&a, &next, ring.lane, &pg.q);
         mst_k_dec_end<HD, FP8>(&a, &at, &p, i, red, flag + 1);
     }
 }

@@ -54,7 +54,7 @@ mst_k_pre_rows(const mst_k_attn_t *a, const mst_k_attn_tile_t *t,
 template <int HD, int FP8>
 MST_K_DEV void
 mst_k_pre_query(const mst_k_attn_t *a, const mst_k_pre_rows_t *rows,
-    mst_k_dec_warp<HD, 1> *w)
+    mst_k_pre_warp<HD> *w)
 {
     float            scale;
     float2           y;
@@ -82,12 +82,117 @@ mst_k_pre_query(const mst_k_attn_t *a, const mst_k_pre_rows_t *rows,
 }
 
 
+/* s[2][4] = q k of 16 tokens that lie from base on */
+
+template <int HD, int FP8>
+MST_K_DEV void
+mst_k_pre_group(const mst_k_pre_warp<HD> *w, uint32_t base,
+    uint32_t lane, float s[2][4])
+{
+    int       i, ks;
+    float     odd[2][4];
+    uint32_t  r[4], tok;
+
+#pragma unroll
+    for (i = 0; i < 4; i++) {
+        s[0][i] = s[1][i] = odd[0][i] = odd[1][i] = 0;
+    }
+
+    if (!FP8) {
+        tok = ((lane >> 4) << 3) + (lane & 7);
+
+#pragma unroll
+        for (ks = 0; ks < HD / 16; ks++) {
+            mst_k_ldsm(r, base + (ks >> 2) * (MST_K_BLOCK * 128)
+                          + tok * 128
+                          + ((((ks & 3) * 2 + ((lane >> 3) & 1))
+                              ^ (tok & 7)) << 4));
+            mst_k_mma<0>(ks & 1 ? odd[0] : s[0], w->q[ks], r[0], r[1]);
+            mst_k_mma<0>(ks & 1 ? odd[1] : s[1], w->q[ks], r[2], r[3]);
+        }
+
+    } else {
+        tok = (((lane >> 3) & 1) << 3) + (lane & 7);
+
+#pragma unroll
+        for (ks = 0; ks < HD / 16; ks += 2) {
+            mst_k_ldsm(r, base + mst_k_kv_at(tok, (ks + (lane >> 4)) * 16, HD,
+                                             MST_K_KV_FP8));
+
+#pragma unroll
+            for (i = 0; i < 2; i++) {
+                mst_k_mma<1>(i ? odd[0] : s[0], w->q[ks + i],
+                             mst_k_e4m3_f16(r[i * 2] & 0xffff),
+                             mst_k_e4m3_f16(r[i * 2] >> 16));
+                mst_k_mma<1>(i ? odd[1] : s[1], w->q[ks + i],
+                             mst_k_e4m3_f16(r[i * 2 + 1] & 0xffff),
+                             mst_k_e4m3_f16(r[i * 2 + 1] >> 16));
+            }
+        }
+    }
+
+#pragma unroll
+    for (i = 0; i < 4; i++) {
+        s[0][i] += odd[0][i];
+        s[1][i] += odd[1][i];
+    }
+}
+
+
+/* o += p v; p[] is the A operand: tokens are its k */
+
+template <int HD, int FP8>
+MST_K_DEV void
+mst_k_pre_add(mst_k_pre_warp<HD> *w, uint32_t base, uint32_t lane,
+    const uint32_t *p)
+{
+    int       i, j;
+    uint32_t  r[4], tok, u, v;
+
+    tok = (((lane >> 3) & 1) << 3) + (lane & 7);
+
+#pragma unroll
+    for (i = 0; i < HD / 16; i++) {
+
+        if (!FP8) {
+            u = (i & 3) * 2 + (lane >> 4);
+            mst_k_ldsm_t(r, base + (i >> 2) * (MST_K_BLOCK * 128)
+                            + tok * 128 + ((u ^ (tok & 7)) << 4));
+            mst_k_mma<0>(w->o[i * 2], p, r[0], r[1]);
+            mst_k_mma<0>(w->o[i * 2 + 1], p, r[2], r[3]);
+            continue;
+        }
+
+        if (i & 1) {
+            continue;
+        }
+
+        mst_k_ldsm_t(r, base + mst_k_kv_at(tok, (i + (lane >> 4)) * 16, HD,
+                                           MST_K_KV_FP8));
+
+#pragma unroll
+        for (j = 0; j < 2; j++) {
+
+            /* a register holds dims 2g, 2g + 1 of two tokens: the even dims
+               go to one tile, the odd ones to the next */
+
+            u = __byte_perm(r[j * 2], 0, 0x3120);
+            v = __byte_perm(r[j * 2 + 1], 0, 0x3120);
+            mst_k_mma<1>(w->o[(i + j) * 2], p, mst_k_e4m3_f16(u & 0xffff),
+                         mst_k_e4m3_f16(v & 0xffff));
+            mst_k_mma<1>(w->o[(i + j) * 2 + 1], p, mst_k_e4m3_f16(u >> 16),
+                         mst_k_e4m3_f16(v >> 16));
+        }
+    }
+}
+
+
 /* s[4][2][4] of the page's 64 tokens, masked where it must be */
 
 template <int HD, int FP8>
 MST_K_DEV void
 mst_k_pre_scores(const mst_k_attn_t *a, const mst_k_pre_rows_t *rows,
-    const mst_k_dec_warp<HD, 1> *w, const uint8_t *keys, uint32_t page,
+    const mst_k_pre_warp<HD> *w, const uint8_t *keys, uint32_t page,
     float s[4][2][4])
 {
     int             e, i, n, tok, window;
@@ -96,7 +201,7 @@ mst_k_pre_scores(const mst_k_attn_t *a, const mst_k_pre_rows_t *rows,
 
 #pragma unroll
     for (n = 0; n < 4; n++) {
-        mst_k_dec_scores<HD, FP8, 1, MST_K_BLOCK * 128>(
+        mst_k_pre_group<HD, FP8>(
             w, mst_k_smem(keys) + n * 16 * (FP8 ? HD : 128), lane, s[n]);
     }
 
@@ -130,7 +235,7 @@ mst_k_pre_scores(const mst_k_attn_t *a, const mst_k_pre_rows_t *rows,
 
 template <int HD>
 MST_K_DEV void
-mst_k_pre_softmax(mst_k_dec_warp<HD, 1> *w, float s[4][2][4])
+mst_k_pre_softmax(mst_k_pre_warp<HD> *w, float s[4][2][4])
 {
     int    e, i, n, r;
     float  alpha, base, max;
@@ -180,7 +285,7 @@ mst_k_pre_softmax(mst_k_dec_warp<HD, 1> *w, float s[4][2][4])
 
 template <int HD, int FP8>
 MST_K_DEV void
-mst_k_pre_values(mst_k_dec_warp<HD, 1> *w, const uint8_t *values,
+mst_k_pre_values(mst_k_pre_warp<HD> *w, const uint8_t *values,
     float s[4][2][4])
 {
     int             i, n;
@@ -208,7 +313,7 @@ mst_k_pre_values(mst_k_dec_warp<HD, 1> *w, const uint8_t *values,
             p[i * 2 + 1] = mst_k_pack<FP8>(s[n][i][2], s[n][i][3]);
         }
 
-        mst_k_dec_values<HD, FP8, 1, MST_K_BLOCK * 128>(
+        mst_k_pre_add<HD, FP8>(
             w, mst_k_smem(values) + n * 16 * (FP8 ? HD : 128), lane, p);
     }
 }
@@ -238,7 +343,7 @@ mst_k_pre_copy(const mst_k_attn_t *a, const mst_k_attn_tile_t *t,
 template <int HD, int FP8>
 MST_K_DEV void
 mst_k_pre_store(const mst_k_attn_t *a, const mst_k_pre_rows_t *rows,
-    mst_k_dec_warp<HD, 1> *w)
+    mst_k_pre_warp<HD> *w)
 {
     int       i, r;
     float     v[4], x;
@@ -295,7 +400,7 @@ mst_k_pre(const __grid_constant__ mst_k_attn_t a)
     mst_k_attn_tile_t      t;
     mst_k_attn_work_t      at;
     mst_k_pre_rows_t       rows;
-    mst_k_dec_warp<HD, 1>  w;
+    mst_k_pre_warp<HD>     w;
     const uint32_t         size = 2 * mst_k_dec_geo<HD, FP8>::HALF;
 
     mst_k_pdl_trigger();

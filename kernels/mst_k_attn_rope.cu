@@ -39,12 +39,13 @@ __global__ void
 __launch_bounds__(MST_K_ROPE_WARPS * 32)
 mst_k_rope(const __grid_constant__ mst_k_attn_t a)
 {
-    int                 i, seq, slot;
-    uint8_t            *page;
-    uint32_t            lane, row, tok, unit;
-    mst_k_attn_piece_t  p;
-    mst_k_dec_new<HD>   n;
-    const uint32_t      half = mst_k_kv_half(HD, FP8 ? MST_K_KV_FP8
+    int                     i, seq, slot;
+    uint8_t                *page;
+    uint32_t                lane, row, tok, unit;
+    mst_k_attn_piece_t      p;
+    mst_k_dec_new<HD>       n;
+    mst_k_dec_new_raw<HD>   k, v;
+    const uint32_t          half = mst_k_kv_half(HD, FP8 ? MST_K_KV_FP8
                                                      : MST_K_KV_BF16);
 
     mst_k_pdl_trigger();
@@ -72,9 +73,11 @@ mst_k_rope(const __grid_constant__ mst_k_attn_t a)
     page = (uint8_t *) a.kv + (size_t) (slot / MST_K_BLOCK) * a.block_stride
            + (size_t) p.head * 2 * half;
 
-    mst_k_dec_fetch<HD>(&a, &p, lane, 0, &n);
+    mst_k_dec_fetch<HD>(&a, &p, lane, 0, &k);
+    mst_k_dec_fetch<HD>(&a, &p, lane, 1, &v);
+    mst_k_dec_turn<HD>(&k, &n);
     mst_k_rope_write<HD, FP8>(page, tok, lane, &n);
-    mst_k_dec_fetch<HD>(&a, &p, lane, 1, &n);
+    mst_k_dec_turn<HD>(&v, &n);
     mst_k_rope_write<HD, FP8>(page + half, tok, lane, &n);
 
     if (a.step.pos[row] + 1 != a.step.seq_len[seq]) {

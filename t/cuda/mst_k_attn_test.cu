@@ -401,8 +401,12 @@ main(int argc, char **argv)
             test_time_decode(batch[i / 2], 576, kv[i & 1], 0);
         }
 
-        test_time_decode(128, 576, MST_K_KV_BF16, 264);
-        test_time_decode(256, 576, MST_K_KV_BF16, 132);
+        for (i = 8; i <= 256; i *= 2) {
+            test_time_decode(i, 576, MST_K_KV_BF16, i < 256 ? 264 : 132);
+            test_time_decode(i, 576, MST_K_KV_FP8, i < 32 ? 264 : 132);
+        }
+
+        test_time_decode(32, 4096, MST_K_KV_FP8, 132);
         test_time_decode(1, 8192, MST_K_KV_BF16, 0);
         test_time_decode(1, 32768, MST_K_KV_BF16, 0);
         test_time_decode(32, 4096, MST_K_KV_BF16, 0);
