@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "kernels/mst_k_gemm_launch.h"
+#include "kernels/mst_k_step_map.h"
 
 
 #define MST_K_FIRST_THREADS  256
@@ -249,11 +250,12 @@ mst_k_gemm(const mst_k_gemm_t *a, cudaStream_t stream)
 MST_K_DEV float2
 mst_k_first_pair(const mst_k_gemm_first_t &a, uint32_t token, uint32_t i)
 {
-    uint32_t  v;
+    uint32_t  id, v;
 
     if (a.ids != NULL) {
-        v = __ldg((const uint32_t *) a.embd
-                  + (size_t) a.ids[token] * (a.dim / 2) + i);
+        id = a.ids[token];
+        id = id & MST_K_FED ? a.fed[id & ~MST_K_FED] : id;
+        v = __ldg((const uint32_t *) a.embd + (size_t) id * (a.dim / 2) + i);
 
         return make_float2(__uint_as_float(v << 16),
                            __uint_as_float(v & 0xffff0000));

@@ -109,7 +109,8 @@ typedef struct {
     int               pdl;
     uint32_t          n;         /* tokens of x */
     uint32_t          dim;
-    const uint32_t   *ids;       /* [n] */
+    const uint32_t   *ids;       /* [n] or MST_K_FED | index of fed[] */
+    const uint32_t   *fed;       /* as in mst_k_embed_t */
     const void       *embd;      /* bf16 [vocab][dim] */
     const uint32_t   *pick;      /* [n] rows of h; NULL: row i; not with ids */
     float            *h;         /* [n][dim], written with ids */

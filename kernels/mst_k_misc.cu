@@ -29,6 +29,7 @@ mst_k_embed_kernel(const __grid_constant__ mst_k_embed_t a)
 
     row = blockIdx.x;
     id = a.step.id[row];
+    id = id < 0 ? (int32_t) a.fed[id & ~MST_K_FED] : id;
     pos = a.step.pos[row];
     base = a.step.rope_base[a.step.seq[row]];
     h = a.h + (size_t) row * a.dim;

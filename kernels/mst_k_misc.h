@@ -21,6 +21,8 @@ extern "C" {
 typedef struct {
     mst_k_step_t     step;
     const uint16_t  *embd;         /* bf16 [n_vocab][dim] */
+    const uint32_t  *fed;          /* what ids name by MST_K_FED; NULL: none
+                                      does */
     float           *h;            /* [rows][dim] */
     const double    *freqs;        /* [rope_dim / 2] radians per position */
     float           *turns;        /* [rows][rope_dim / 2][2] cos, sin, times

@@ -313,10 +313,14 @@ mst_k_sample_draw(const mst_k_sample_row_t &r, const mst_k_sample_order_t *o)
 
 template <int NT>
 static __device__ __forceinline__ void
-mst_k_sample_history(mst_k_sample_shared_t *sm, float *row,
-    const mst_k_sample_order_t *o, const uint32_t *w, uint32_t n_vocab)
+mst_k_sample_history(const mst_k_sample_row_t &r, float *row,
+    const mst_k_sample_order_t *o, const uint32_t *w, const uint32_t *fed)
 {
-    uint32_t  from, i, k;
+    uint32_t                from, i, k, n_vocab;
+    mst_k_sample_shared_t  *sm;
+
+    sm = r.sm;
+    n_vocab = r.n_vocab;
 
     for (from = 0; from < n_vocab; from += MST_K_SAMPLE_COUNTS) {
         __syncthreads();
@@ -328,7 +332,8 @@ mst_k_sample_history(mst_k_sample_shared_t *sm, float *row,
         __syncthreads();
 
         for (i = threadIdx.x; i < o->n_history; i += NT) {
-            k = w[i] - from;
+            k = w[i];
+            k = (k & MST_SAMPLE_FED ? fed[k & ~MST_SAMPLE_FED] : k) - from;
 
             if (k >= MST_K_SAMPLE_COUNTS) {
                 continue;
@@ -404,11 +409,11 @@ mst_k_sample_ban(float *row, const uint32_t *w, uint32_t n)
 
 template <int NT>
 static __device__ __forceinline__ void
-mst_k_sample_adjust(mst_k_sample_shared_t *sm, float *row,
-    const mst_k_sample_order_t *o, const uint32_t *w, uint32_t n_vocab)
+mst_k_sample_adjust(const mst_k_sample_row_t &r, float *row,
+    const mst_k_sample_order_t *o, const uint32_t *w, const uint32_t *fed)
 {
     if (o->n_history) {
-        mst_k_sample_history<NT>(sm, row, o, w, n_vocab);
+        mst_k_sample_history<NT>(r, row, o, w, fed);
         w += o->n_history;
 
         __syncthreads();
@@ -504,7 +509,7 @@ mst_k_sample_kernel(const mst_k_sample_t a)
     r.bits = mst_k_sample_bits(a.n_vocab);
     r.whole = a.stride % 4 == 0;
 
-    mst_k_sample_adjust<NT>(&sm, row, o, a.words + o->words, a.n_vocab);
+    mst_k_sample_adjust<NT>(r, row, o, a.words + o->words, a.fed);
 
     out.status = mst_k_sample_best<NT>(r, &id);
     out.logprob = 0;
@@ -522,7 +527,7 @@ mst_k_sample_kernel(const mst_k_sample_t a)
 
             if (o->n_top) {
                 out.n_top = mst_k_sample_top<NT>(r, o->n_top, lse,
-                                                 &a.tops[blockIdx.x]);
+                                                 &a.tops[o->result]);
             }
         }
 
@@ -540,7 +545,11 @@ mst_k_sample_kernel(const mst_k_sample_t a)
             out.logprob = (float) ((double) row[id] - lse);
         }
 
-        a.results[blockIdx.x] = out;
+        a.results[o->result] = out;
+
+        if (a.fed) {
+            a.fed[o->result] = out.status == MST_OK ? id : 0;
+        }
     }
 }
 

@@ -35,9 +35,11 @@ typedef struct {
     float                      *logits;    /* [any][stride] */
     const mst_k_sample_order_t *orders;    /* [n] */
     const uint32_t             *words;     /* what the orders point into */
-    mst_k_sampled_t            *results;   /* [n] */
-    mst_k_sample_top_t         *tops;      /* [n], written for orders with
+    mst_k_sampled_t            *results;   /* [any], as the orders say */
+    mst_k_sample_top_t         *tops;      /* the same, written for orders with
                                               n_top alone; NULL: none has */
+    uint32_t                   *fed;       /* the same, the ids alone, for the
+                                              next step; NULL: not wanted */
     uint32_t                    n_vocab;
     uint32_t                    stride;    /* floats from row to row, a
                                               multiple of 4 is faster */

@@ -69,7 +69,7 @@ typedef struct {
     uint32_t  n_prompt;            /* of n_history */
     uint32_t  n_ban;               /* ids; -inf */
     uint32_t  n_bias;              /* pairs of words: id, float */
-    uint32_t  unused;              /* 0 */
+    uint32_t  result;              /* index of what comes of it */
 } mst_k_sample_order_t;
 
 
@@ -263,7 +263,8 @@ mst_k_sample_words(const mst_sample_t *s)
 }
 
 
-/* the draw of a sequence; its lists go to words[at ..]; returns their end */
+/* the draw of a sequence; its lists go to words[at ..]; returns their end.
+   The caller says where its result goes. */
 
 static inline uint32_t
 mst_k_sample_draw(mst_k_sample_order_t *o, const mst_sample_t *s,

@@ -21,6 +21,8 @@
 
 #define MST_K_BLOCK     64         /* tokens of a KV block */
 #define MST_K_ALIGN     256        /* bytes, of each array of a step */
+#define MST_K_FED       0x80000000 /* MST_SAMPLE_FED: the rest of the id says
+                                      where the step before puts it */
 
 
 /* indices into counts[] of a step: what of the bucket is filled */
@@ -36,7 +38,8 @@ enum {
    pinned memory where the host fills them */
 typedef struct {
     int32_t   *counts;             /* [MST_K_COUNTS] */
-    int32_t   *id;                 /* [rows] token; 0 where a row only fills */
+    int32_t   *id;                 /* [rows] token, or MST_K_FED | index of
+                                      fed ones; 0 where a row only fills */
     int32_t   *pos;                /* [rows] position in its sequence */
     int32_t   *seq;                /* [rows] index of its sequence */
     int32_t   *slot;               /* [rows] where its k and v go: block *
@@ -52,7 +55,9 @@ typedef struct {
     int32_t   *wanted;             /* [wanted] rows whose logits are wanted,
                                       rising */
     void      *work;               /* [work] bytes: attention's work list */
-    void      *sample;             /* [sample] bytes: what sampling reads */
+    void      *sample;             /* [sample] bytes: orders of sampling; the
+                                      words they point to stand behind the
+                                      block tables, counted from blocks on */
     int32_t   *blocks;             /* block tables, the one of sequence s from
                                       blocks[seq_table[s]] on: its i-th entry
                                       holds tokens i * MST_K_BLOCK .. */

@@ -121,7 +121,8 @@ typedef struct {
 
 
 typedef struct {
-    const uint32_t   *ids;         /* [n] */
+    const uint32_t   *ids;         /* [n]; MST_SAMPLE_FED | name: what the draw
+                                      of the step launched before brings */
     uint32_t          n;
     uint32_t          position;    /* of ids[0] */
     const uint32_t   *blocks;      /* table that covers position + n; those
@@ -148,12 +149,14 @@ typedef struct {
 /* what comes of a row of logits where the backend samples by itself */
 typedef struct {
     uint32_t             row;      /* of the wanted ones */
+    uint32_t             name;     /* below max_seqs, for the ids and tokens of
+                                      the next step; not of a score */
     const mst_sample_t  *sample;   /* NULL: the token "id" is scored */
     uint32_t             id;
     uint32_t             n_top;    /* of a score */
     mst_sampled_t       *sampled;  /* the result, as mst_sampler_run() and
                                       mst_sampler_score() give it; there at
-                                      the end of sync() */
+                                      the end of wait() */
 } mst_backend_draw_t;
 
 
@@ -205,14 +208,20 @@ typedef struct {
     void (*logits)(mst_backend_t *b, const mst_vector_t *norm,
         const mst_matrix_t *head);
 
-    /* sync() shall draw from the rows of logits instead of giving them
-       (*logits is NULL then); draws are ordered by row and stay valid until
-       then.  NULL: the caller samples. */
-    void (*sample)(mst_backend_t *b, const mst_backend_draw_t *draws,
-        uint32_t n);
+    /*
+     * Instead of sync(), where the backend samples by itself: the step runs
+     * and its rows of logits are drawn from; draws are ordered by row.  What
+     * the step and the draws point to is not needed any more when it returns,
+     * but for "sampled", which wait() fills.  A second step may be launched
+     * before the first is waited for, a third may not; wait() is for the
+     * older one.  NULL: the caller samples.
+     */
+    int (*launch)(mst_backend_t *b, const mst_backend_draw_t *draws,
+        uint32_t n, mst_err_t *err);
+    int (*wait)(mst_backend_t *b, mst_err_t *err);
 
     /* waits for all; *logits is [n_wanted][n_vocab] of the host until the
-       next begin() */
+       next begin(); no step is under way */
     int (*sync)(mst_backend_t *b, const float **logits, mst_err_t *err);
 } mst_backend_ops_t;
 

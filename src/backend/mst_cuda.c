@@ -253,6 +253,8 @@ static const mst_backend_ops_t  mst_cuda_ops = {
     .gate_up = mst_cuda_gate_up,
     .down = mst_cuda_down,
     .logits = mst_cuda_logits,
+    .launch = mst_cuda_launch,
+    .wait = mst_cuda_wait,
     .sync = mst_cuda_sync
 };
 

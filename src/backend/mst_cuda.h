@@ -156,7 +156,28 @@ typedef struct mst_cuda_block_s  mst_cuda_block_t;
 typedef struct {
     void                  *host;           /* pinned */
     cudaEvent_t            copied;         /* to the device */
+    cudaEvent_t            done;           /* the step, with its results */
 } mst_cuda_stage_t;
+
+
+/* mst_cuda_sample.c; by stage what steps under way have apart */
+typedef struct {
+    const mst_backend_draw_t  *draws;      /* [n_draws] of the step that is
+                                              staged, in its launches */
+    uint32_t                   n_draws;
+    mst_k_sampled_t           *results;    /* pinned [stages][n_orders] */
+    mst_k_sample_top_t        *tops;       /* the same */
+    uint32_t                  *fed;        /* of the device, the same */
+    mst_sampled_t            **to[MST_CUDA_STAGES];    /* [n_to] results go */
+    uint32_t                   n_to[MST_CUDA_STAGES];
+    uint32_t                  *names[MST_CUDA_STAGES]; /* [max_seqs] id, or
+                                              MST_SAMPLE_FED | index of fed */
+    uint32_t                   n_orders;   /* of a step, or of a round */
+    uint32_t                   n_words;    /* the same */
+    void                      *host;       /* pinned: a round's orders, then
+                                              its words */
+    void                      *dev;        /* the same */
+} mst_cuda_sampler_t;
 
 
 struct mst_backend_s {
@@ -223,7 +244,9 @@ struct mst_backend_s {
     uint32_t               n_cmds;
     uint32_t               max_cmds;
     mst_cuda_stage_t       stages[MST_CUDA_STAGES];
-    uint32_t               stage;
+    uint32_t               n_steps;        /* launched; the next one's stage */
+    uint32_t               n_waited;
+    mst_cuda_sampler_t     sampler;
     void                  *staged;         /* of the device */
     uint64_t               staged_size;
     mst_k_bucket_t         bucket;
@@ -302,6 +325,9 @@ uint64_t mst_cuda_kv_blocks(const mst_backend_t *b, uint64_t left);
 
 void mst_cuda_begin(mst_backend_t *b, const mst_backend_step_t *step);
 mst_cuda_cmd_t *mst_cuda_note(mst_backend_t *b, mst_cuda_op_t op);
+int mst_cuda_launch(mst_backend_t *b, const mst_backend_draw_t *draws,
+    uint32_t n, mst_err_t *err);
+int mst_cuda_wait(mst_backend_t *b, mst_err_t *err);
 int mst_cuda_sync(mst_backend_t *b, const float **logits, mst_err_t *err);
 uint32_t mst_cuda_warm(const mst_backend_t *b, uint32_t i);
 void mst_cuda_step_free(mst_backend_t *b);
@@ -338,6 +364,22 @@ int mst_cuda_fused_init(mst_backend_t *b, mst_err_t *err);
 void mst_cuda_fused_run(mst_backend_t *b, uint32_t i);     /* cmds[i] */
 void mst_cuda_fused_head(mst_backend_t *b, const mst_cuda_cmd_t *cmd,
     uint32_t first, uint32_t n);
+
+
+/* mst_cuda_sample.c: draws instead of logits */
+
+void mst_cuda_sample_plan(mst_backend_t *b);
+int mst_cuda_sample_init(mst_backend_t *b, mst_err_t *err);
+void mst_cuda_sample_free(mst_backend_t *b);
+int mst_cuda_sample_fits(const mst_backend_t *b,
+    const mst_backend_draw_t *draws, uint32_t n);
+uint32_t mst_cuda_fed(const mst_backend_t *b, uint32_t id);
+uint32_t mst_cuda_sample_stage(mst_backend_t *b, const mst_k_step_t *step,
+    uint32_t at);
+void mst_cuda_sample_run(mst_backend_t *b);
+void mst_cuda_sample_take(mst_backend_t *b, uint32_t stage);
+void mst_cuda_sample_rounds(mst_backend_t *b, const mst_backend_draw_t *draws,
+    uint32_t n_draws);
 
 
 /* mst_cuda_gemm.c */

@@ -86,8 +86,9 @@ mst_cuda_staged_size(mst_backend_t *b)
     bucket.rows = b->rows;
     bucket.seqs = b->rows;
     bucket.wanted = b->rows;
+    bucket.sample = b->sampler.n_orders * sizeof(mst_k_sample_order_t);
 
-    return mst_k_step_layout(&bucket, NULL, &s)
+    return mst_k_step_layout(&bucket, NULL, &s) + b->sampler.n_words * 4ull
            + (uint64_t) b->conf.max_seqs * b->max_blocks * 4;
 }
 
@@ -162,6 +163,10 @@ mst_cuda_host(mst_backend_t *b, mst_err_t *err)
         if (b->stages[i].host == NULL
             || mst_cuda_check(b, cudaEventCreateWithFlags(
                                      &b->stages[i].copied,
+                                     cudaEventDisableTiming),
+                              "an event", err) != MST_OK
+            || mst_cuda_check(b, cudaEventCreateWithFlags(
+                                     &b->stages[i].done,
                                      cudaEventDisableTiming),
                               "an event", err) != MST_OK)
         {
@@ -248,6 +253,7 @@ mst_cuda_ready(mst_backend_t *b, mst_err_t *err)
     b->logits_rows = mst_cuda_max(b->seqs, MST_CUDA_LOGITS);
     b->logits_rows = mst_cuda_min(b->logits_rows, b->rows);
     b->max_blocks = (c->context + MST_K_BLOCK - 1) / MST_K_BLOCK;
+    mst_cuda_sample_plan(b);
     b->staged_size = mst_cuda_staged_size(b);
     b->kv_block = mst_k_kv_block(c->n_kv_heads, c->head_dim, MST_K_KV_BF16);
     b->info.block_tokens = MST_K_BLOCK;
@@ -262,6 +268,7 @@ mst_cuda_ready(mst_backend_t *b, mst_err_t *err)
     if (mst_cuda_windows(b, err) != MST_OK
         || mst_cuda_rows(b, err) != MST_OK
         || mst_cuda_host(b, err) != MST_OK
+        || mst_cuda_sample_init(b, err) != MST_OK
         || mst_cuda_gemm_init(b, err) != MST_OK
         || mst_cuda_fused_init(b, err) != MST_OK
         || mst_cuda_kv(b, err) != MST_OK

@@ -76,6 +76,7 @@ mst_cuda_chain_embed(mst_backend_t *b, const mst_matrix_t *embd)
 
     a.step = b->dev;
     a.embd = embd->w;
+    a.fed = b->sampler.fed;
     a.h = b->h;
     a.freqs = b->freqs;
     a.turns = b->turns;

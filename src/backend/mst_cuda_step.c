@@ -62,7 +62,7 @@ mst_cuda_fill_rows(const mst_backend_t *b, mst_k_step_t *s)
 
         for (k = 0; k < q->n; k++, row++) {
             pos = q->position + k;
-            s->id[row] = (int32_t) q->ids[k];
+            s->id[row] = (int32_t) mst_cuda_fed(b, q->ids[k]);
             s->pos[row] = (int32_t) pos;
             s->seq[row] = (int32_t) i;
             s->slot[row] = (int32_t) (q->blocks[pos / MST_K_BLOCK]
@@ -133,6 +133,9 @@ mst_cuda_bucket(mst_backend_t *b)
                                : mst_k_bucket_rows(p->n_seqs);
     b->bucket.wanted = b->decode ? b->bucket.rows
                                  : mst_k_bucket_rows(p->n_wanted);
+    b->bucket.sample = p->n_wanted > b->logits_rows ? 0
+                       : mst_cuda_min(b->bucket.wanted, b->logits_rows)
+                         * (uint32_t) sizeof(mst_k_sample_order_t);
 
     b->shape.rows = b->bucket.rows;
     b->shape.seqs = b->bucket.seqs;
@@ -154,7 +157,7 @@ mst_cuda_stage(mst_backend_t *b)
     mst_k_step_t       s;
     mst_cuda_stage_t  *stage;
 
-    stage = &b->stages[b->stage++ % MST_CUDA_STAGES];
+    stage = &b->stages[b->n_steps % MST_CUDA_STAGES];
     b->rc = cudaEventSynchronize(stage->copied);
 
     if (b->rc != cudaSuccess) {
@@ -170,6 +173,7 @@ mst_cuda_stage(mst_backend_t *b)
 
     mst_cuda_fill_rows(b, &s);
     n = mst_cuda_fill_seqs(b, &s);
+    n = mst_cuda_sample_stage(b, &s, n);
 
     for (i = 0; i < b->bucket.wanted; i++) {
         s.wanted[i] = i < b->step.n_wanted ? (int32_t) b->step.wanted[i] : 0;
@@ -185,15 +189,17 @@ mst_cuda_stage(mst_backend_t *b)
 }
 
 
-/* the operations and, where they fit into one piece, the logits */
+/* the operations and, where they fit into one piece, the logits and what is
+   drawn from them */
 
 static void
-mst_cuda_launch(mst_backend_t *b)
+mst_cuda_put(mst_backend_t *b)
 {
     mst_cuda_chain(b);
 
     if (b->bucket.wanted && b->step.n_wanted <= b->logits_rows) {
         mst_cuda_head(b, 0, mst_cuda_min(b->bucket.wanted, b->logits_rows));
+        mst_cuda_sample_run(b);
     }
 }
 
@@ -214,7 +220,7 @@ mst_cuda_record(mst_backend_t *b)
         return NULL;
     }
 
-    mst_cuda_launch(b);
+    mst_cuda_put(b);
 
     rc = cudaStreamEndCapture(b->stream, &graph);
     b->rc = b->rc == cudaSuccess ? rc : b->rc;
@@ -303,16 +309,16 @@ mst_cuda_fetch(mst_backend_t *b, const float **logits, mst_err_t *err)
 }
 
 
-int
-mst_cuda_sync(mst_backend_t *b, const float **logits, mst_err_t *err)
+/* the step that was noted, with draws[n] in it, onto the stream */
+
+static void
+mst_cuda_run(mst_backend_t *b, const mst_backend_draw_t *draws, uint32_t n)
 {
     cudaGraphExec_t  graph;
 
-    if (b->failed) {
-        return mst_err_set(err, "cuda:%u failed before", b->conf.device);
-    }
+    b->sampler.draws = draws;
+    b->sampler.n_draws = n;
 
-    mst_cuda_bucket(b);
     mst_cuda_stage(b);
 
     graph = b->rc == cudaSuccess ? mst_cuda_graph(b) : NULL;
@@ -322,9 +328,71 @@ mst_cuda_sync(mst_backend_t *b, const float **logits, mst_err_t *err)
             b->rc = cudaGraphLaunch(graph, b->stream);
 
         } else {
-            mst_cuda_launch(b);
+            mst_cuda_put(b);
         }
     }
+}
+
+
+int
+mst_cuda_launch(mst_backend_t *b, const mst_backend_draw_t *draws, uint32_t n,
+    mst_err_t *err)
+{
+    int  fits;
+
+    if (b->failed) {
+        return mst_err_set(err, "cuda:%u failed before", b->conf.device);
+    }
+
+    mst_cuda_bucket(b);
+
+    fits = mst_cuda_sample_fits(b, draws, n);
+    mst_cuda_run(b, draws, fits ? n : 0);
+
+    if (!fits) {
+        mst_cuda_sample_rounds(b, draws, n);
+    }
+
+    mst_cuda_go(b, cudaEventRecord(
+                       b->stages[b->n_steps % MST_CUDA_STAGES].done,
+                       b->stream));
+    b->n_steps++;
+
+    return mst_cuda_check(b, b->rc, "a step", err);
+}
+
+
+int
+mst_cuda_wait(mst_backend_t *b, mst_err_t *err)
+{
+    uint32_t  stage;
+
+    stage = b->n_waited++ % MST_CUDA_STAGES;
+
+    if (mst_cuda_check(b, cudaEventSynchronize(b->stages[stage].done),
+                       "a step", err) != MST_OK)
+    {
+        return MST_ERROR;
+    }
+
+    mst_cuda_sample_take(b, stage);
+
+    return MST_OK;
+}
+
+
+int
+mst_cuda_sync(mst_backend_t *b, const float **logits, mst_err_t *err)
+{
+    if (b->failed) {
+        return mst_err_set(err, "cuda:%u failed before", b->conf.device);
+    }
+
+    mst_cuda_bucket(b);
+    mst_cuda_run(b, NULL, 0);
+
+    b->n_steps++;
+    b->n_waited++;
 
     if (mst_cuda_fetch(b, logits, err) != MST_OK) {
         return MST_ERROR;
@@ -374,8 +442,13 @@ mst_cuda_step_free(mst_backend_t *b)
         if (b->stages[i].copied) {
             (void) cudaEventDestroy(b->stages[i].copied);
         }
+
+        if (b->stages[i].done) {
+            (void) cudaEventDestroy(b->stages[i].done);
+        }
     }
 
+    mst_cuda_sample_free(b);
     mst_free(b->more_logits);
     mst_free(b->cmds);
     mst_free(b->window);

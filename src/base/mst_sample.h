@@ -13,6 +13,11 @@
 #include "base/mst_params.h"
 
 
+/* a token that is not known yet: MST_SAMPLE_FED | i is what the step under
+   way samples for the i-th sequence of its batch */
+#define MST_SAMPLE_FED  0x80000000u
+
+
 typedef struct {
     int       status;              /* MST_OK: a token; MST_AGAIN: none yet,
                                       ask again at ready_ns; MST_ERROR: this

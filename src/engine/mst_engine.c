@@ -507,7 +507,14 @@ mst_engine_step(mst_engine_t *e, uint64_t now_ns, uint64_t *wake_ns,
     e->step.logits = NULL;
     e->step.keep_logits = e->conf.keep_logits;
     e->err.text[0] = '\0';
-    rc = e->runner.step(e->runner.data, &e->step, &e->err);
+
+    if (e->runner.launch && !e->conf.keep_logits) {
+        rc = e->runner.launch(e->runner.data, &e->step, &e->err);
+        rc = rc == MST_OK ? e->runner.wait(e->runner.data, &e->err) : rc;
+
+    } else {
+        rc = e->runner.step(e->runner.data, &e->step, &e->err);
+    }
 
     e->stats.steps++;
     e->stats.last_step_ns = e->conf.clock() - start;

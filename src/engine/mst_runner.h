@@ -41,6 +41,17 @@ typedef struct {
 
     /* MST_OK or MST_ERROR with a sentence: the engine is then dead */
     int              (*step)(void *data, mst_step_t *step, mst_err_t *err);
+
+    /*
+     * The two halves of a step, where one may be prepared while another
+     * runs: wait() ends the older of at most two that were launched.  Of a
+     * step only the results are used after launch().  The next one launched
+     * may hold tokens MST_SAMPLE_FED | index of a sequence of the one before
+     * it; no result is MST_AGAIN.  NULL: step() alone, and for keep_logits.
+     */
+    int              (*launch)(void *data, mst_step_t *step, mst_err_t *err);
+    int              (*wait)(void *data, mst_err_t *err);
+
     void             (*destroy)(void *data);
 } mst_runner_t;
 

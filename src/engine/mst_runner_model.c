@@ -2,8 +2,8 @@
 /*
  * A model as a runner: one forward step, then one draw for each sequence
  * that is through with its tokens (mst_runner.h).  A step is a list of draws
- * and scores; a backend that samples gets it with the step, else the sampler
- * of the CPU goes through it afterwards.
+ * and scores; a backend that samples gets it with the launch, else, and where
+ * the logits are wanted, the sampler of the CPU goes through it afterwards.
  */
 
 #include <string.h>
@@ -24,6 +24,9 @@ typedef struct {
 
 static int mst_runner_model_step(void *data, mst_step_t *step,
     mst_err_t *err);
+static int mst_runner_model_launch(void *data, mst_step_t *step,
+    mst_err_t *err);
+static int mst_runner_model_wait(void *data, mst_err_t *err);
 static int mst_runner_model_list(mst_runner_model_t *rm,
     const mst_step_t *step, mst_err_t *err);
 static void mst_runner_model_sample(mst_runner_model_t *rm,
@@ -56,6 +59,12 @@ mst_runner_model(mst_runner_t *r, mst_model_t *m, mst_err_t *err)
     r->info = *info;
     r->data = rm;
     r->step = mst_runner_model_step;
+
+    if (mst_forward_samples(m)) {
+        r->launch = mst_runner_model_launch;
+        r->wait = mst_runner_model_wait;
+    }
+
     r->destroy = mst_runner_model_destroy;
 
     return MST_OK;
@@ -73,11 +82,6 @@ mst_runner_model_step(void *data, mst_step_t *step, mst_err_t *err)
         return MST_ERROR;
     }
 
-    if (mst_forward_samples(rm->model) && !step->keep_logits) {
-        return mst_forward_draw(rm->model, &step->batch, rm->draws,
-                                rm->n_draws, err);
-    }
-
     if (mst_forward(rm->model, &step->batch, &step->logits, err) != MST_OK) {
         return MST_ERROR;
     }
@@ -85,6 +89,33 @@ mst_runner_model_step(void *data, mst_step_t *step, mst_err_t *err)
     mst_runner_model_sample(rm, step->logits);
 
     return MST_OK;
+}
+
+
+static int
+mst_runner_model_launch(void *data, mst_step_t *step, mst_err_t *err)
+{
+    mst_runner_model_t  *rm;
+
+    rm = data;
+
+    if (mst_runner_model_list(rm, step, err) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    return mst_forward_launch(rm->model, &step->batch, rm->draws, rm->n_draws,
+                              err);
+}
+
+
+static int
+mst_runner_model_wait(void *data, mst_err_t *err)
+{
+    mst_runner_model_t  *rm;
+
+    rm = data;
+
+    return mst_forward_wait(rm->model, err);
 }
 
 
@@ -131,6 +162,7 @@ mst_runner_model_list(mst_runner_model_t *rm, const mst_step_t *step,
     mst_err_t *err)
 {
     uint32_t                i, at, row, need;
+    mst_backend_draw_t     *d;
     const mst_sample_t     *sample;
     const mst_batch_seq_t  *seq;
 
@@ -170,8 +202,9 @@ mst_runner_model_list(mst_runner_model_t *rm, const mst_step_t *step,
         }
 
         if (seq->logits == MST_LOGITS_LAST || !sample->silent) {
-            mst_runner_model_draw(rm, row, &step->sampled[i])->sample
-                = sample;
+            d = mst_runner_model_draw(rm, row, &step->sampled[i]);
+            d->sample = sample;
+            d->name = i;
         }
 
         row++;

@@ -32,7 +32,9 @@ mst_forward_check(const mst_model_t *m, const mst_batch_seq_t *s,
     }
 
     for (i = 0; i < s->n; i++) {
-        if (s->ids[i] >= m->info.n_vocab) {
+        if (s->ids[i] >= m->info.n_vocab
+            && (s->ids[i] ^ MST_SAMPLE_FED) >= m->n_fed)
+        {
             return mst_err_set(err, "token id %u, the vocabulary has %u",
                                s->ids[i], m->info.n_vocab);
         }
@@ -168,6 +170,8 @@ mst_forward(mst_model_t *m, const mst_batch_t *batch, const float **logits,
         return MST_ERROR;
     }
 
+    m->n_fed = 0;
+
     return m->ops->sync(m->backend, logits, err);
 }
 
@@ -175,23 +179,28 @@ mst_forward(mst_model_t *m, const mst_batch_t *batch, const float **logits,
 int
 mst_forward_samples(const mst_model_t *m)
 {
-    return m->ops->sample != NULL;
+    return m->ops->launch != NULL;
 }
 
 
 int
-mst_forward_draw(mst_model_t *m, const mst_batch_t *batch,
+mst_forward_launch(mst_model_t *m, const mst_batch_t *batch,
     const mst_backend_draw_t *draws, uint32_t n, mst_err_t *err)
 {
-    const float  *logits;
-
     if (mst_forward_begin(m, batch, err) != MST_OK) {
         return MST_ERROR;
     }
 
-    m->ops->sample(m->backend, draws, n);
+    m->n_fed = batch->n_seqs;
 
-    return m->ops->sync(m->backend, &logits, err);
+    return m->ops->launch(m->backend, draws, n, err);
+}
+
+
+int
+mst_forward_wait(mst_model_t *m, mst_err_t *err)
+{
+    return m->ops->wait(m->backend, err);
 }
 
 

@@ -81,7 +81,8 @@ typedef enum {
 
 
 typedef struct {
-    const uint32_t  *ids;          /* [n] tokens to compute now */
+    const uint32_t  *ids;          /* [n] tokens to compute now; after a launch
+                                      MST_SAMPLE_FED | index, too */
     uint32_t         n;            /* >= 1 */
     uint32_t         position;     /* of ids[0]: tokens already in the KV */
     const uint32_t  *blocks;       /* table of at least
@@ -125,10 +126,15 @@ int mst_forward_warm(mst_model_t *m, mst_err_t *err);
 /* whether the backend can sample by itself */
 int mst_forward_samples(const mst_model_t *m);
 
-/* the same batch, but the backend draws from the rows of logits, which are
-   numbered as above: draws are ordered by row */
-int mst_forward_draw(mst_model_t *m, const mst_batch_t *batch,
+/*
+ * The same batch, but it only begins to run, and the backend draws from the
+ * rows of logits, which are numbered as above: draws are ordered by row, and
+ * named by the index of their sequence.  See launch and wait of
+ * mst_backend_ops_t.
+ */
+int mst_forward_launch(mst_model_t *m, const mst_batch_t *batch,
     const mst_backend_draw_t *draws, uint32_t n, mst_err_t *err);
+int mst_forward_wait(mst_model_t *m, mst_err_t *err);
 
 
 #endif /* MST_FORWARD_H */

@@ -32,6 +32,9 @@ struct mst_model_s {
 
     mst_backend_seq_t        *seqs;        /* [max_seqs] of this step */
     uint32_t                 *wanted;      /* [max_rows] of this step */
+    uint32_t                  n_fed;       /* sequences of the step that was
+                                              launched last; 0 = the last one
+                                              was none of these */
 };
 
 

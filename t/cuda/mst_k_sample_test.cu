@@ -56,8 +56,9 @@ typedef struct {
 
     mst_k_sample_t        a;
     float                *copy;        /* of the logits, on the device */
-    mst_k_sampled_t      *results;     /* pinned */
+    mst_k_sampled_t      *results;     /* pinned [n], at the end of 2 n */
     mst_k_sample_top_t   *tops;
+    std::vector<uint32_t>              fed;    /* [2 n] */
 } batch_t;
 
 
@@ -238,6 +239,20 @@ batch_send(batch_t *b)
             at = mst_k_sample_draw(&b->orders[i], &b->rows[i].sample, i,
                                    b->words.data(), at);
         }
+
+        b->orders[i].result = b->n + i;
+    }
+
+    /* the last token of a history as the step before gives it */
+
+    b->fed.assign(2 * b->n, 0xffffffff);
+
+    for (i = 0; i < b->n; i++) {
+        if (b->orders[i].n_history) {
+            at = b->orders[i].words + b->orders[i].n_history - 1;
+            b->fed[i] = b->words[at];
+            b->words[at] = MST_SAMPLE_FED | i;
+        }
     }
 
     memset(&b->a, 0, sizeof(b->a));
@@ -249,12 +264,13 @@ batch_send(batch_t *b)
     b->a.n_vocab = b->n_vocab;
     b->a.stride = b->stride;
     b->a.n = b->n;
+    b->a.fed = upload(b->fed);
 
-    CHECK(cudaMallocHost(&b->results, b->n * sizeof(mst_k_sampled_t)));
-    CHECK(cudaMallocHost(&b->tops, b->n * sizeof(mst_k_sample_top_t)));
+    CHECK(cudaMallocHost(&b->a.results, 2 * b->n * sizeof(mst_k_sampled_t)));
+    CHECK(cudaMallocHost(&b->a.tops, 2 * b->n * sizeof(mst_k_sample_top_t)));
 
-    b->a.results = b->results;
-    b->a.tops = b->tops;
+    b->results = b->a.results + b->n;
+    b->tops = b->a.tops + b->n;
 }
 
 
@@ -265,8 +281,9 @@ batch_free(batch_t *b)
     CHECK(cudaFree(b->copy));
     CHECK(cudaFree((void *) b->a.orders));
     CHECK(cudaFree((void *) b->a.words));
-    CHECK(cudaFreeHost(b->results));
-    CHECK(cudaFreeHost(b->tops));
+    CHECK(cudaFree(b->a.fed));
+    CHECK(cudaFreeHost(b->a.results));
+    CHECK(cudaFreeHost(b->a.tops));
 }
 
 
@@ -383,6 +400,19 @@ batch_check(batch_t *b)
     }
 
     mst_sampler_fini(&sampler);
+
+    CHECK(cudaMemcpy(b->fed.data(), b->a.fed, b->fed.size() * 4,
+                     cudaMemcpyDeviceToHost));
+
+    for (i = 0; i < b->n; i++) {
+        if (b->fed[b->n + i] != (b->results[i].status == MST_OK
+                                 ? b->results[i].id : 0)
+            && bad++ < 5)
+        {
+            printf("# row %u: %u is fed, %u was drawn\n", i,
+                   b->fed[b->n + i], b->results[i].id);
+        }
+    }
 
     return bad;
 }

@@ -27,6 +27,12 @@ struct mst_model_s {
     int               destroyed;
     int               samples;         /* by itself */
     uint32_t          drawn;
+    uint32_t          launched;
+    uint32_t          waited;
+    uint32_t          names[2][N];     /* what each launch drew */
+    uint32_t          n_results[2];
+    mst_sampled_t     results[2][400];
+    mst_sampled_t    *to[2][400];
 };
 
 static mst_model_t  model;
@@ -105,16 +111,56 @@ mst_forward_samples(const mst_model_t *m)
 }
 
 
+/* as a device does: what the launch before drew is known here alone */
+
+static uint32_t *
+fed(mst_model_t *m, const uint32_t *ids, uint32_t n)
+{
+    uint32_t  i, *own;
+
+    own = malloc(n * sizeof(uint32_t));
+    memcpy(own, ids, n * sizeof(uint32_t));
+
+    for (i = 0; i < n; i++) {
+        if (own[i] & MST_SAMPLE_FED) {
+            assert_int_equal(m->launched - m->waited, 1);
+            own[i] = m->names[(m->launched - 1) % 2][own[i] % N];
+        }
+    }
+
+    return own;
+}
+
+
 int
-mst_forward_draw(mst_model_t *m, const mst_batch_t *batch,
+mst_forward_launch(mst_model_t *m, const mst_batch_t *batch,
     const mst_backend_draw_t *draws, uint32_t n, mst_err_t *err)
 {
-    uint32_t        i;
-    const float    *row, *logits;
-    mst_sampler_t   sampler;
+    uint32_t         at, i;
+    const float     *logits;
+    mst_batch_t      copy;
+    mst_sample_t     s;
+    mst_sampled_t   *out;
+    mst_sampler_t    sampler;
+    mst_batch_seq_t  seqs[N];
 
-    if (mst_forward(m, batch, &logits, err) != MST_OK) {
+    assert_true(m->launched - m->waited < 2);
+
+    at = m->launched % 2;
+    copy = *batch;
+    copy.seqs = seqs;
+
+    for (i = 0; i < batch->n_seqs; i++) {
+        seqs[i] = batch->seqs[i];
+        seqs[i].ids = fed(m, seqs[i].ids, seqs[i].n);
+    }
+
+    if (mst_forward(m, &copy, &logits, err) != MST_OK) {
         return MST_ERROR;
+    }
+
+    for (i = 0; i < batch->n_seqs; i++) {
+        free((void *) seqs[i].ids);
     }
 
     assert_int_equal(mst_sampler_init(&sampler, V, err), MST_OK);
@@ -122,19 +168,46 @@ mst_forward_draw(mst_model_t *m, const mst_batch_t *batch,
     for (i = 0; i < n; i++) {
         assert_true(i == 0 || draws[i].row >= draws[i - 1].row);
 
-        row = logits + draws[i].row * V;
+        out = &m->results[at][i];
+        m->to[at][i] = draws[i].sampled;
         m->drawn++;
 
         if (draws[i].sample) {
-            mst_sampler_run(&sampler, row, draws[i].sample,
-                            draws[i].sampled);
+            s = *draws[i].sample;
+            s.tokens = fed(m, s.tokens, s.n_tokens);
+            mst_sampler_run(&sampler, logits + draws[i].row * V, &s, out);
+            free((void *) s.tokens);
+            m->names[at][draws[i].name] = out->id;
+
         } else {
-            mst_sampler_score(&sampler, row, draws[i].id, draws[i].n_top,
-                              draws[i].sampled);
+            mst_sampler_score(&sampler, logits + draws[i].row * V,
+                              draws[i].id, draws[i].n_top, out);
         }
     }
 
     mst_sampler_fini(&sampler);
+
+    m->n_results[at] = n;
+    m->launched++;
+
+    return MST_OK;
+}
+
+
+int
+mst_forward_wait(mst_model_t *m, mst_err_t *err)
+{
+    uint32_t  at, i;
+
+    (void) err;
+
+    assert_true(m->launched != m->waited);
+
+    at = m->waited++ % 2;
+
+    for (i = 0; i < m->n_results[at]; i++) {
+        *m->to[at][i] = m->results[at][i];
+    }
 
     return MST_OK;
 }
@@ -251,6 +324,21 @@ test_same_in_batch(void **state)
 }
 
 
+static int
+run(mst_runner_t *r, mst_step_t *step, mst_err_t *err)
+{
+    int  rc;
+
+    if (r->launch == NULL) {
+        return r->step(r->data, step, err);
+    }
+
+    rc = r->launch(r->data, step, err);
+
+    return rc == MST_OK ? r->wait(r->data, err) : rc;
+}
+
+
 static void
 test_rows(void **state)
 {
@@ -305,7 +393,7 @@ test_rows(void **state)
         scored[i].id = 12345;
     }
 
-    assert_int_equal(r.step(r.data, &step, &err), MST_OK);
+    assert_int_equal(run(&r, &step, &err), MST_OK);
     assert_int_equal(sampled[0].status, MST_OK);
     assert_int_equal(sampled[1].id, 12345);    /* untouched */
     assert_int_equal(sampled[2].id, 12345);
@@ -323,7 +411,7 @@ test_rows(void **state)
     /* the same row may be asked for a token, too */
 
     samples[1].silent = 0;
-    assert_int_equal(r.step(r.data, &step, &err), MST_OK);
+    assert_int_equal(run(&r, &step, &err), MST_OK);
     assert_int_equal(sampled[1].status, MST_OK);
     assert_int_not_equal(sampled[1].id, 12345);
     assert_int_equal(sampled[3].id, alone.id);
@@ -335,7 +423,7 @@ test_rows(void **state)
     step.batch.n_seqs = 1;
     step.batch.n_tokens = 4;
 
-    assert_int_equal(r.step(r.data, &step, &err), MST_OK);
+    assert_int_equal(run(&r, &step, &err), MST_OK);
     assert_int_equal(sampled[0].id, alone.id);
 
     r.destroy(r.data);
