@@ -1,12 +1,6 @@
 
 /*
  * JSON at the door: see mst_json.h.
- *
- * jansson makes one heap object of every value, so a body of "[],[],[]" may
- * cost thirty times its size and hold a worker for tens of milliseconds.
- * The scan in front of it is one pass without memory: it refuses what the
- * parser would refuse late, and what it would swallow dearly.  The scan
- * knows strings and brackets only; the grammar is the parser's business.
  */
 
 #include <math.h>
@@ -15,27 +9,13 @@
 #include <string.h>
 
 #include "api/mst_json.h"
+#include "api/mst_json_read.h"
 
 
 /* decimals of a float that is no smaller than 1e-5: nine digits */
 #define MST_JSON_DECIMALS  15
 
 
-typedef struct {
-    const unsigned char  *start;
-    const unsigned char  *p;
-    const unsigned char  *end;
-    size_t                depth;
-    size_t                objects;
-    size_t                values;
-    mst_api_error_t      *e;
-} mst_json_scan_t;
-
-
-static int mst_json_scan(mst_json_scan_t *s);
-static int mst_json_scan_mark(mst_json_scan_t *s);
-static int mst_json_scan_string(mst_json_scan_t *s);
-static int mst_json_scan_error(mst_json_scan_t *s, const char *what);
 static char *mst_json_escape(char *q, unsigned char c);
 static int mst_json_decimal(mst_buf_t *out, int negative, uint64_t units,
     int k);
@@ -62,196 +42,20 @@ json_t *
 mst_json_parse(const char *data, size_t len, mst_api_error_t *e)
 {
     json_t           *root;
-    json_error_t      error;
-    mst_json_scan_t   s;
+    mst_json_read_t  *r;
 
-    memset(&s, 0, sizeof(mst_json_scan_t));
+    r = mst_json_read_create(data, len);
 
-    s.start = (const unsigned char *) data;
-    s.p = s.start;
-    s.end = s.start + len;
-    s.e = e;
-
-    if (mst_json_scan(&s) != MST_OK) {
+    if (r == NULL) {
+        (void) mst_api_error_set(e, 500, NULL, NULL, "out of memory");
         return NULL;
     }
 
-    /* jansson seeds its hash with random bytes at its first object */
-
-    root = json_loadb(data, len, JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
-
-    if (root == NULL) {
-        if (json_error_code(&error) == json_error_out_of_memory) {
-            (void) mst_api_error_set(e, 500, NULL, NULL, "out of memory");
-            return NULL;
-        }
-
-        if (json_error_code(&error) == json_error_numeric_overflow) {
-            (void) mst_api_error_set(e, 400, "invalid_json", NULL,
-                                     "a number is too large, integers have "
-                                     "64 bits: -2^63 to 2^63-1, at byte %d",
-                                     error.position);
-            return NULL;
-        }
-
-        (void) mst_api_error_set(e, 400, "invalid_json", NULL,
-                                 "the body is not valid JSON: %s, at byte %d",
-                                 error.text, error.position);
-        return NULL;
-    }
-
-    if (!json_is_object(root)) {
-        json_decref(root);
-        (void) mst_api_error_set(e, 400, "invalid_json", NULL,
-                                 "the body must be a JSON object");
-        return NULL;
-    }
+    root = mst_json_read_run(r, SIZE_MAX, e) == MST_OK
+           ? mst_json_read_take(r) : NULL;
+    mst_json_read_destroy(r);
 
     return root;
-}
-
-
-static int
-mst_json_scan(mst_json_scan_t *s)
-{
-    if (s->p == s->end) {
-        return mst_api_error_set(s->e, 400, "invalid_json", NULL,
-                                 "the body is empty, must be a JSON object");
-    }
-
-    while (s->p < s->end) {
-
-        switch (*s->p) {
-
-        case '"':
-            if (mst_json_scan_string(s) != MST_OK) {
-                return MST_ERROR;
-            }
-
-            continue;
-
-        case '{':
-        case '}':
-        case '[':
-        case ']':
-        case ',':
-            if (mst_json_scan_mark(s) != MST_OK) {
-                return MST_ERROR;
-            }
-
-            break;
-
-        case ' ':
-        case '\t':
-        case '\n':
-        case '\r':
-            break;
-
-        default:
-            if (*s->p < ' ') {
-                return mst_json_scan_error(s, "a raw control character");
-            }
-
-            if (*s->p >= 0x80 && mst_json_utf8(s->p, s->end) == 0) {
-                return mst_json_scan_error(s, "invalid UTF-8");
-            }
-        }
-
-        s->p++;
-    }
-
-    return MST_OK;
-}
-
-
-static int
-mst_json_scan_mark(mst_json_scan_t *s)
-{
-    if (*s->p == ',') {
-        if (++s->values > MST_JSON_MAX_VALUES) {
-            return mst_api_error_set(s->e, 400, "invalid_json", NULL,
-                                     "the body holds more than %d values",
-                                     MST_JSON_MAX_VALUES);
-        }
-
-        return MST_OK;
-    }
-
-    if (*s->p == '}' || *s->p == ']') {
-        if (s->depth) {
-            s->depth--;
-        }
-
-        return MST_OK;
-    }
-
-    if (++s->depth > MST_JSON_MAX_DEPTH) {
-        return mst_api_error_set(s->e, 400, "invalid_json", NULL,
-                                 "the body is nested deeper than %d levels, "
-                                 "at byte %zu", MST_JSON_MAX_DEPTH,
-                                 (size_t) (s->p - s->start));
-    }
-
-    if (++s->objects > MST_JSON_MAX_OBJECTS) {
-        return mst_api_error_set(s->e, 400, "invalid_json", NULL,
-                                 "the body holds more than %d objects and "
-                                 "arrays", MST_JSON_MAX_OBJECTS);
-    }
-
-    return MST_OK;
-}
-
-
-/* from one quotation mark behind the other; an open end is the parser's */
-
-static int
-mst_json_scan_string(mst_json_scan_t *s)
-{
-    size_t  n;
-
-    for (s->p++; s->p < s->end; /* void */) {
-
-        if (*s->p >= 0x80) {
-            n = mst_json_utf8(s->p, s->end);
-            if (n == 0) {
-                return mst_json_scan_error(s, "invalid UTF-8");
-            }
-
-            s->p += n;
-            continue;
-        }
-
-        if (*s->p < ' ') {
-            return mst_json_scan_error(s, "a raw control character");
-        }
-
-        if (*s->p == '"') {
-            s->p++;
-            break;
-        }
-
-        /* an escaped byte that is not ASCII is left to the parser */
-
-        if (*s->p == '\\' && s->end - s->p > 1 && s->p[1] >= ' '
-            && s->p[1] < 0x80)
-        {
-            s->p++;
-        }
-
-        s->p++;
-    }
-
-    return MST_OK;
-}
-
-
-static int
-mst_json_scan_error(mst_json_scan_t *s, const char *what)
-{
-    return mst_api_error_set(s->e, 400, "invalid_json", NULL,
-                             "the body is not valid JSON: %s (0x%02x) at "
-                             "byte %zu", what, *s->p,
-                             (size_t) (s->p - s->start));
 }
 
 
@@ -305,9 +109,7 @@ mst_json_utf8(const unsigned char *p, const unsigned char *end)
 }
 
 
-/* four hexadecimal digits; -1: they are none */
-
-static int32_t
+int32_t
 mst_json_hex(const char *p, const char *end)
 {
     int      i;

@@ -1,13 +1,14 @@
 
 /*
- * JSON at the door (jansson behind it): a scan that bounds what the parser
- * may cost, the parser's strict mode, and a writer of strings.
+ * JSON at the door: a text that is read at once (in pieces: mst_json_read.h),
+ * and a writer of strings and numbers.
  */
 
 #ifndef MST_JSON_H
 #define MST_JSON_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <jansson.h>
 
@@ -16,16 +17,7 @@
 #include "base/mst_str.h"
 
 
-#define MST_JSON_MAX_DEPTH     64
-#define MST_JSON_MAX_OBJECTS   20000       /* objects and arrays */
-#define MST_JSON_MAX_VALUES    400000      /* everything behind a comma */
-
-
-/*
- * One JSON object, or NULL with a 400 in e: invalid UTF-8, raw control
- * characters, trailing bytes, too deep, too many values.  Duplicate keys:
- * the last wins, as in Python and JavaScript.  The escape \u0000 is legal.
- */
+/* one JSON object, or NULL with e set; what is refused: mst_json_read.h */
 json_t *mst_json_parse(const char *data, size_t len, mst_api_error_t *e);
 
 /* appends "..." with everything escaped that must be; invalid UTF-8 becomes
@@ -42,6 +34,9 @@ int mst_json_float(mst_buf_t *out, float x);
    s.len bytes and gets UTF-8, like s.  Returns how many.  What is no escape
    stays as it is. */
 size_t mst_json_unescape(mst_str_t s, char *to);
+
+/* the number of four hexadecimal digits; -1: they are none */
+int32_t mst_json_hex(const char *p, const char *end);
 
 /* length of the valid UTF-8 character at p < end, 0 = invalid */
 size_t mst_json_utf8(const unsigned char *p, const unsigned char *end);

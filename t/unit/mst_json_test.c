@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "api/mst_json.h"
+#include "api/mst_json_read.h"
 #include "base/mst_mem.h"
 
 
@@ -255,7 +256,9 @@ test_unbalanced(void **state)
 
     assert_null(repeat("", "]", 100, "{\"a\":1}", &e));
     assert_null(repeat("]]]]]]]]]]{\"a\":", "[", 65, "", &e));
-    assert_non_null(strstr(e.message, "deeper"));
+    assert_non_null(strstr(e.message, "(0x5d) at byte 0"));
+    assert_null(repeat("{\"a\":[}]}", "[", 65, "", &e));
+    assert_non_null(strstr(e.message, "(0x7d) at byte 6"));
 }
 
 

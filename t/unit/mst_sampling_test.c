@@ -521,7 +521,7 @@ test_memory(void **state)
         assert_string_equal(e.type, "server_error");
     }
 
-    assert_int_equal(n, 8);
+    assert_int_equal(n, 10);
 }
 
 
