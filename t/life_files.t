@@ -8,6 +8,7 @@ use strict;
 
 use lib 't/lib';
 use File::Copy qw/ copy /;
+use List::Util qw/ uniq /;
 use MistralLife;
 use Test::More;
 use Time::HiRes qw/ sleep time /;
@@ -202,7 +203,7 @@ stop();
 
 SKIP: {
     my $model = "$Build/models/SmolLM2-135M-Instruct.Q4_1.gguf";
-    skip "no $model: make model", 6 if !-e $model;
+    skip "no $model: make model", 9 if !-e $model;
 
     my $copy = "$S->{closed}/model.gguf";
     copy($model, $copy) or die $!;
@@ -213,6 +214,11 @@ SKIP: {
     unlike($text, qr/^\d/, 'it answers');
     mark();
     $engine = engine();
+
+    my ($ours, @nice) = map { getpriority 0, $_ } $$,
+                        map { m{(\d+)$} } glob "/proc/$engine/task/*";
+    is(join(' ', uniq(@nice)), $ours > 10 ? $ours : 10,
+       'its threads leave the cores to workers');
 
     rename $copy, "$copy.old" or die $!;
     is(answer(8), $text, 'its file was renamed: the same answer');

@@ -5,9 +5,12 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,8 +23,10 @@
 
 
 #define MISTRAL_SERVE_LOCK  500                /* tries of 10 ms */
+#define MISTRAL_SERVE_NICE  10
 
 
+static void mistral_serve_yield(const mistral_engine_t *e);
 static int mistral_serve_alone(void);
 static int mistral_serve_run(mistral_engine_t *e, uint32_t epoch,
     mistral_engine_load_t *l, uint64_t load_ns);
@@ -36,6 +41,8 @@ mistral_engine_serve(mistral_engine_t *e, uint32_t epoch, pid_t supervisor)
     mst_err_t              err;
     mst_shm_t             *shm;
     mistral_engine_load_t  load;
+
+    mistral_serve_yield(e);
 
     /* until there is a thread that replaces the supervisor; exec does not keep
        what it needs to be, and the supervisor may have died meanwhile */
@@ -82,6 +89,37 @@ mistral_engine_serve(mistral_engine_t *e, uint32_t epoch, pid_t supervisor)
     mst_stat_set(&shm->stat.loaded, 100);
 
     return mistral_serve_run(e, epoch, &load, mst_time_ns() - start);
+}
+
+
+/*
+ * Threads that compute take all of a core.  A worker needs little of it, and
+ * clients wait for that: it shall have it at once.  Where the kernel makes a
+ * group of each session, ours counts as the engine, too.  Best effort, before
+ * a process that nobody may trace loses its files in /proc.
+ */
+
+static void
+mistral_serve_yield(const mistral_engine_t *e)
+{
+    int  fd;
+
+    if (e->setup.null
+        || (e->setup.library && strcmp(e->setup.device, "cpu") != 0))
+    {
+        return;
+    }
+
+    if (getpriority(PRIO_PROCESS, 0) < MISTRAL_SERVE_NICE) {
+        (void) setpriority(PRIO_PROCESS, 0, MISTRAL_SERVE_NICE);
+    }
+
+    fd = open("/proc/self/autogroup", O_WRONLY|O_CLOEXEC);
+
+    if (fd != -1) {
+        (void) !dprintf(fd, "%d", MISTRAL_SERVE_NICE);
+        (void) close(fd);
+    }
 }
 
 
