@@ -26,6 +26,9 @@ my @gauges = qw/ engine_ready engine_loaded_ratio drained kv_cache_efficiency_ra
                  scheduler_waiting_tokens scheduler_paused kv_cache_blocks
                  kv_cache_usage_ratio kv_cache_hit_rate
                  batch_utilization_ratio breaker_state
+                 device_temperature_celsius device_power_watts
+                 device_clock_hertz device_memory_used_bytes
+                 device_memory_bytes
                  canary_rolled_back /;
 my @histograms = qw/ time_to_first_token_seconds inter_token_latency_seconds
                      queue_time_seconds step_seconds /;

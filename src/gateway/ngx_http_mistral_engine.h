@@ -15,6 +15,9 @@
 /* else an mst_kv_type_t's number: the gateway does not see the model room */
 #define NGX_HTTP_MISTRAL_KV_AUTO  ((uint32_t) -1)
 
+/* degrees: of thermal_limit, and of the null model */
+#define NGX_HTTP_MISTRAL_CELSIUS  200
+
 /* descriptors of one message (the kernel's limit), messages of an engine */
 #define NGX_HTTP_MISTRAL_KIT   253
 #define NGX_HTTP_MISTRAL_KITS  ((MST_FD_SLOT0 + MST_MAX_SLOTS                 \

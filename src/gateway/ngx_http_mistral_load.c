@@ -133,7 +133,8 @@ ngx_http_mistral_model_load(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
 }
 
 
-/* null:rate=N,delay=MS,len=L,text=FILE,tokenizer=PATH, all optional */
+/* null:rate=N,delay=MS,len=L,text=FILE,tokenizer=PATH,celsius=N, all
+   optional */
 
 static ngx_int_t
 ngx_http_mistral_load_null(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
@@ -287,6 +288,14 @@ ngx_http_mistral_load_null_param(ngx_conf_t *cf, ngx_http_mistral_model_t *m,
 
         if (n >= 0 && n <= NGX_MAX_INT32_VALUE) {
             m->setup->null_len = n;
+            return NGX_OK;
+        }
+
+    } else if (param->len > 8 && ngx_strncmp(param->data, "celsius=", 8) == 0) {
+        n = ngx_atoi(param->data + 8, param->len - 8);
+
+        if (n >= 0 && n <= NGX_HTTP_MISTRAL_CELSIUS) {
+            m->setup->null_celsius = n;
             return NGX_OK;
         }
 

@@ -98,6 +98,8 @@ static void ngx_http_mistral_show_hits(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_batch(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
+static void ngx_http_mistral_show_device(const ngx_http_mistral_family_t *f,
+    const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_ttft(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_hist(const ngx_http_mistral_family_t *f,
@@ -222,6 +224,26 @@ static const ngx_http_mistral_family_t  ngx_http_mistral_names[] = {
     { "batch_utilization_ratio", "gauge",
       "Requests being computed as a part of max_batch.",
       ngx_http_mistral_show_batch, 0 },
+
+    { "device_temperature_celsius", "gauge",
+      "Temperature of the device.",
+      ngx_http_mistral_show_device, offsetof(mst_stat_t, celsius) },
+
+    { "device_power_watts", "gauge",
+      "What the device takes.",
+      ngx_http_mistral_show_device, offsetof(mst_stat_t, milliwatts) },
+
+    { "device_clock_hertz", "gauge",
+      "Clock of the device's multiprocessors.",
+      ngx_http_mistral_show_device, offsetof(mst_stat_t, mhz) },
+
+    { "device_memory_used_bytes", "gauge",
+      "Memory of the device that is in use, by whomever.",
+      ngx_http_mistral_show_device, offsetof(mst_stat_t, memory_used) },
+
+    { "device_memory_bytes", "gauge",
+      "Memory of the device.",
+      ngx_http_mistral_show_device, offsetof(mst_stat_t, memory_total) },
 
     { NULL, NULL, NULL, NULL, 0 }
 };
@@ -700,6 +722,33 @@ ngx_http_mistral_show_batch(const ngx_http_mistral_family_t *f,
         ngx_http_mistral_line_ratio(f, s, mst_stat_get(&s->stat.running),
                                     s->max_batch, out);
     }
+}
+
+
+/* no line of what nobody knows */
+
+static void
+ngx_http_mistral_show_device(const ngx_http_mistral_family_t *f,
+    const ngx_http_mistral_sample_t *s, mst_buf_t *out)
+{
+    uint64_t     n;
+    const char  *p;
+
+    p = (const char *) &s->stat + f->offset;
+    n = s->engine ? mst_stat_get((const _Atomic uint64_t *) p) : 0;
+
+    if (n == 0) {
+        return;
+    }
+
+    if (f->offset == offsetof(mst_stat_t, milliwatts)) {
+        ngx_http_mistral_line_ratio(f, s, n, 1000, out);
+        return;
+    }
+
+    ngx_http_mistral_line(f, s, NULL, NULL,
+                          f->offset == offsetof(mst_stat_t, mhz)
+                          ? n * 1000000 : n, out);
 }
 
 

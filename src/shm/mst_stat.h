@@ -79,6 +79,13 @@ typedef struct {
                                               second */
     _Atomic uint64_t  weight_size;         /* bytes */
 
+    /* of the device, once a second; 0 = not known */
+    _Atomic uint64_t  celsius;             /* its hottest sensor that is read */
+    _Atomic uint64_t  milliwatts;
+    _Atomic uint64_t  mhz;                 /* of its multiprocessors, now */
+    _Atomic uint64_t  memory_used;         /* bytes */
+    _Atomic uint64_t  memory_total;
+
     /* counters, up to the backend's name: they go on over a restart of the
        engine, since the segment stays */
     _Atomic uint64_t  total_steps;

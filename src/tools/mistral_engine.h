@@ -33,6 +33,7 @@ typedef struct {                   /* settings with "auto" resolved */
     mst_runner_t  runner;
     uint32_t      max_batch;
     uint32_t      prefill_chunk;
+    uint32_t      device;          /* the CUDA driver's number of it */
     char          backend[64];
 } mistral_engine_load_t;
 
@@ -69,6 +70,12 @@ int mistral_engine_image(const mistral_engine_t *e);
 /* MST_OK; MST_ERROR with a sentence: another attempt would not help */
 int mistral_engine_load(const mistral_engine_t *e, mistral_engine_load_t *l,
     mst_err_t *err);
+
+
+/* the stats page's words about the device, and a thread that keeps them; once,
+   when all is loaded */
+void mistral_engine_watch(const mistral_engine_t *e,
+    const mistral_engine_load_t *l);
 
 
 /* plays the master until ^C; "setup" is zero but for threads, context,

@@ -323,6 +323,7 @@ mistral_load_runner(const mistral_engine_t *e, mst_checkpoint_t *cp,
         mistral_load_conf(e, l, library, &conf);
         model = mst_model_create(cp, &conf, err);
 
+        l->device = conf.device;
         (void) snprintf(l->backend, sizeof(l->backend), "cuda:%u",
                         conf.device);
     }

@@ -209,6 +209,7 @@ mistral_serve_run(mistral_engine_t *e, uint32_t epoch,
     info.load_ns = load_ns;
     info.backend = l->backend;
 
+    mistral_engine_watch(e, l);
     mistral_serve_ready(e, l, load_ns);
 
     rc = mst_serve_run(serve, engine, &info, &err);
