@@ -80,6 +80,7 @@ typedef struct {
     uint64_t                    hash;          /* of setup and layout */
     ngx_uint_t                  reload;        /* ngx_http_mistral_reload_e */
     ngx_msec_t                  engine_timeout;
+    ngx_uint_t                  thermal_limit; /* degrees; 0: none */
 
     ngx_str_t                   chat;          /* of chat_template, a text or
                                                   a name; data NULL: none */
@@ -190,6 +191,7 @@ typedef enum {
     NGX_HTTP_MISTRAL_READY = 0,
     NGX_HTTP_MISTRAL_LOADING,
     NGX_HTTP_MISTRAL_DRAINING,
+    NGX_HTTP_MISTRAL_HOT,                      /* above thermal_limit */
     NGX_HTTP_MISTRAL_DOWN                      /* dead, hung or no slot */
 } ngx_http_mistral_state_e;
 

@@ -8,6 +8,9 @@
 #include "gateway/ngx_http_mistral_policy.h"
 
 
+static ngx_uint_t ngx_http_mistral_hot(ngx_http_mistral_model_t *m);
+
+
 /* the model is chosen: from here on for each one that is tried */
 
 void
@@ -130,6 +133,10 @@ ngx_http_mistral_look(ngx_http_mistral_ctx_t *ctx, ngx_http_mistral_model_t *m)
 
     state = ngx_http_mistral_link_state(m);
 
+    if (state == NGX_HTTP_MISTRAL_READY && ngx_http_mistral_hot(m)) {
+        state = NGX_HTTP_MISTRAL_HOT;
+    }
+
     if (state == NGX_HTTP_MISTRAL_READY) {
         return NGX_OK;
     }
@@ -138,6 +145,20 @@ ngx_http_mistral_look(ngx_http_mistral_ctx_t *ctx, ngx_http_mistral_model_t *m)
     ctx->shed = ngx_http_mistral_unavailable(state, &ctx->error);
 
     return NGX_DECLINED;
+}
+
+
+/* what runs goes on, and gives the device the time to cool */
+
+static ngx_uint_t
+ngx_http_mistral_hot(ngx_http_mistral_model_t *m)
+{
+    const mst_map_t  *map;
+
+    map = m->thermal_limit ? ngx_http_mistral_link_map(m) : NULL;
+
+    return map != NULL
+           && mst_stat_get(&map->shm->stat.celsius) > m->thermal_limit;
 }
 
 
@@ -154,5 +175,7 @@ ngx_http_mistral_log_state(ngx_http_mistral_ctx_t *ctx)
                   ngx_strcmp(shed, "breaker") == 0 ? "breaker" : "engine",
                   &ctx->model->name,
                   ngx_strcmp(shed, "breaker") == 0 ? "open"
-                  : ngx_strcmp(shed, "engine") == 0 ? "down" : shed);
+                  : ngx_strcmp(shed, "engine") == 0 ? "down"
+                  : ngx_strcmp(shed, "thermal") == 0
+                  ? "above its thermal_limit" : shed);
 }

@@ -256,6 +256,7 @@ ngx_http_mistral_canary_settle(ngx_http_mistral_ctx_t *ctx)
         || (!bad && (ctx->aborted || ctx->n_done < ctx->n_choices))
         || (ctx->shed && (ngx_strcmp(ctx->shed, "breaker") == 0
                           || ngx_strcmp(ctx->shed, "loading") == 0
+                          || ngx_strcmp(ctx->shed, "thermal") == 0
                           || ngx_strcmp(ctx->shed, "draining") == 0)))
     {
         return;

@@ -1,9 +1,9 @@
 
 /*
  * What computes a model and how its numbers are kept: the lines device,
- * dtype, kv_cache, weight_layouts and batch_invariant of a mistral_model
- * block, and the library that a CUDA device needs.  Master, configuration
- * phase.
+ * dtype, kv_cache, weight_layouts, batch_invariant and thermal_limit of a
+ * mistral_model block, and the library that a CUDA device needs.  Master,
+ * configuration phase.
  *
  * The master opens libmst_cuda.so for the engine and maps nothing of it: a
  * driver's fault cannot reach a worker.  Whether there is a device is the
@@ -42,6 +42,8 @@ static char *ngx_http_mistral_device_layouts(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m);
 static char *ngx_http_mistral_device_invariant(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m);
+static char *ngx_http_mistral_device_thermal(ngx_conf_t *cf,
+    ngx_http_mistral_model_t *m);
 static char *ngx_http_mistral_device_kind(ngx_conf_t *cf,
     const ngx_http_mistral_kind_t *kinds, ngx_uint_t *i);
 static ngx_uint_t ngx_http_mistral_device_cuda(mst_setup_t *setup);
@@ -57,7 +59,8 @@ static const struct {
     { "dtype", ngx_http_mistral_device_dtype },
     { "kv_cache", ngx_http_mistral_device_kv_cache },
     { "weight_layouts", ngx_http_mistral_device_layouts },
-    { "batch_invariant", ngx_http_mistral_device_invariant }
+    { "batch_invariant", ngx_http_mistral_device_invariant },
+    { "thermal_limit", ngx_http_mistral_device_thermal }
 };
 
 
@@ -282,6 +285,26 @@ ngx_http_mistral_device_invariant(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
     }
 
     return NGX_CONF_OK;
+}
+
+
+/* no part of what the engine is started with */
+
+static char *
+ngx_http_mistral_device_thermal(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
+{
+    char       *rv;
+    uint32_t    n;
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+    n = 0;
+
+    rv = ngx_http_mistral_model_number(cf, &value[1],
+                                       NGX_HTTP_MISTRAL_CELSIUS, &n);
+    m->thermal_limit = n;
+
+    return rv;
 }
 
 

@@ -197,6 +197,12 @@ ngx_http_mistral_unavailable(ngx_http_mistral_state_e state,
                                  "requests, try again soon.");
         return "draining";
 
+    case NGX_HTTP_MISTRAL_HOT:
+        (void) mst_api_error_set(e, NGX_HTTP_SERVICE_UNAVAILABLE, "thermal",
+                                 "", "The model's device is too hot, try "
+                                 "again soon.");
+        return "thermal";
+
     default:
         (void) mst_api_error_set(e, NGX_HTTP_SERVICE_UNAVAILABLE,
                                  "engine_unavailable", "",

@@ -27,10 +27,11 @@ static ngx_conf_bitmask_t  ngx_http_mistral_fallback_reasons[] = {
     { ngx_string("draining"), 0x0020 },
     { ngx_string("engine"), 0x0040 },
     { ngx_string("context"), 0x0080 },
+    { ngx_string("thermal"), 0x0100 },
     { ngx_null_string, 0 }
 };
 
-#define NGX_HTTP_MISTRAL_FALLBACK_DEFAULT  0x007f
+#define NGX_HTTP_MISTRAL_FALLBACK_DEFAULT  0x017f
 
 #define NGX_HTTP_MISTRAL_GONE  410
 

@@ -40,7 +40,7 @@ static ngx_int_t ngx_http_mistral_metrics_handler(ngx_http_request_t *r);
 
 const char  *ngx_http_mistral_shed_names[NGX_HTTP_MISTRAL_SHEDS] = {
     "queue_full", "kv_full", "deadline", "loading", "draining", "engine",
-    "breaker"
+    "breaker", "thermal"
 };
 
 const char  *ngx_http_mistral_abort_names[NGX_HTTP_MISTRAL_ABORTS] = {

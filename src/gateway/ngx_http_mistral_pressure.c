@@ -397,6 +397,7 @@ ngx_http_mistral_pressure_status(ngx_http_request_t *r, mst_api_error_t *e,
 
     if (ngx_strcmp(shed, "queue_full") == 0
         || ngx_strcmp(shed, "kv_full") == 0
+        || ngx_strcmp(shed, "thermal") == 0
         || ngx_strcmp(shed, "deadline") == 0)
     {
         mst_api_error_status(e, (int) plcf->status);
