@@ -95,6 +95,7 @@ CASES = {
     'deny': ['deny'],
     'limit': ['limit', 'quota'],
     'route': ['route'],
+    'usual': ['jwt', 'limit', 'route'],
     'all': ['jwt', 'limit_req', 'limit', 'quota', 'route'],
 }
 
