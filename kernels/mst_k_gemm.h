@@ -88,7 +88,8 @@ typedef struct {
     float            *y_muls;    /* RESIDUAL: [n] written if y_e4m3 */
     float             y_mul;     /* GATE_UP: e4m3 */
     int               y_e4m3;    /* RESIDUAL, GATE_UP: type of y */
-    uint64_t          pitch;     /* HEAD: floats from token to token */
+    uint64_t          pitch;     /* HEAD: floats from token to token; QKV:
+                                    bf16, 0 = rows */
 
     void             *work;      /* mst_k_gemm_work_size(); over 16 tokens,
                                     QKV and RESIDUAL; shared by all in one

@@ -85,16 +85,18 @@ mst_k_unit_load(const mst_k_gemm_t &a, uint32_t unit)
 }
 
 
-/* bf16 [n][rows] */
+/* bf16 [n][pitch] */
 MST_K_DEV void
 mst_k_put_qkv(const mst_k_gemm_t &a, uint32_t unit, uint32_t n,
     const float *v, const mst_k_unit_t &u, const float *rs)
 {
     float     b0, b1;
+    size_t    pitch;
     uint32_t  row, c;
     uint16_t *y;
 
     row = unit * 16 + ((threadIdx.x & 31) >> 2) * 2;
+    pitch = a.pitch ? a.pitch : a.rows;
 
     if (row >= a.rows) {
         return;
@@ -105,7 +107,7 @@ mst_k_put_qkv(const mst_k_gemm_t &a, uint32_t unit, uint32_t n,
 
     for (c = 0; c < 2; c++) {
         if (n + c < a.n) {
-            y = (uint16_t *) a.y + (size_t) (n + c) * a.rows + row;
+            y = (uint16_t *) a.y + (n + c) * pitch + row;
             *(uint32_t *) y = mst_k_bf16x2(
                 __fadd_rn(mst_k_mul3(v[c], rs[c], u.scale[0]), b0),
                 __fadd_rn(mst_k_mul3(v[2 + c], rs[c], u.scale[1]), b1));

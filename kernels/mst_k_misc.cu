@@ -36,7 +36,7 @@ mst_k_embed_kernel(const __grid_constant__ mst_k_embed_t a)
     e = a.embd + (size_t) id * a.dim;
     turn = a.turns + (size_t) row * a.rope_dim;
 
-    for (i = threadIdx.x; i < a.dim; i += blockDim.x) {
+    for (i = threadIdx.x; a.embd && i < a.dim; i += blockDim.x) {
         h[i] = mst_k_f32(e[i]);
     }
 

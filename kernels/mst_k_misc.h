@@ -20,7 +20,7 @@ extern "C" {
 /* h = rows of the embedding; turns = cosine and sine of each row's pairs */
 typedef struct {
     mst_k_step_t     step;
-    const uint16_t  *embd;         /* bf16 [n_vocab][dim] */
+    const uint16_t  *embd;         /* bf16 [n_vocab][dim]; NULL: h is there */
     const uint32_t  *fed;          /* what ids name by MST_K_FED; NULL: none
                                       does */
     float           *h;            /* [rows][dim] */

@@ -16,14 +16,17 @@
  * Codes are the file's.  A scale or min that is a product in the file (Q4_K,
  * Q6_K) is rounded to f16 once.
  *
- * Tiles: 16 rows in the order of mst_k_gemm_map.h are a unit, 64 of the width
- * a block, the width padded with zeros to whole pairs of blocks; blocks make
+ * Tiles: 16 rows in the order of mst_k_gemm_map.h are a unit, 128 of the
+ * width a block, the width padded with zeros to whole blocks; blocks make
  * chunks of 16 KB of codes, which one bulk copy fetches with their scales:
  *
- *     [unit][chunk]{ [block][lane's 16 bytes] [group][16 rows] }
+ *     [unit][chunk]{ [block][part][lane's 16 bytes] [group][row] }
  *
- * A lane of the tensor cores has rows g and g + 8 (g = lane / 4) and of each
- * 16 of the width those 4 from 4 * (lane % 4) on: see mst_k_quant_at().
+ * A lane of the tensor cores (m16n8k32 of bytes) has rows g and g + 8
+ * (g = lane / 4) and of each 32 of the width those 4 from 4 * (lane % 4) on
+ * and the 4 that are 16 further: 16 bytes.  A part of 4 bits has 64 of the
+ * width, of which the upper half stands in the bytes' upper bits, a part of 8
+ * bits 32.  Scales of rows g and g + 8 are neighbours.
  */
 
 #ifndef MST_K_QUANT_MAP_H
@@ -36,7 +39,7 @@
 #include "base/mst_hd.h"
 #include "kernels/mst_k_gemm_map.h"
 
-#define MST_K_QUANT_BLOCK  64      /* of the width */
+#define MST_K_QUANT_BLOCK  128     /* of the width */
 #define MST_K_QUANT_CODES  16384   /* bytes of codes of a chunk */
 
 /* the numbers are GGUF's tensor types (file/mst_quant.h) */
@@ -148,7 +151,7 @@ mst_k_quant_chunk(mst_k_quant_form_t form)
 MST_K_FN uint32_t
 mst_k_quant_blocks(uint32_t width)
 {
-    return (width + 2 * MST_K_QUANT_BLOCK - 1) / (2 * MST_K_QUANT_BLOCK) * 2;
+    return (width + MST_K_QUANT_BLOCK - 1) / MST_K_QUANT_BLOCK;
 }
 
 
@@ -172,7 +175,7 @@ MST_K_FN mst_k_quant_at_t
 mst_k_quant_at(mst_k_quant_form_t form, uint32_t width, uint32_t r,
     uint32_t k)
 {
-    uint32_t          block, chunk, lane, n, part, step;
+    uint32_t          block, chunk, lane, n, word;
     mst_k_quant_at_t  at;
 
     block = k / MST_K_QUANT_BLOCK;
@@ -185,25 +188,22 @@ mst_k_quant_at(mst_k_quant_form_t form, uint32_t width, uint32_t r,
     at.byte = chunk * mst_k_quant_chunk(form) * mst_k_quant_block_size(form);
     at.scale = at.byte + n * mst_k_quant_code_size(form)
                + ((block * MST_K_QUANT_BLOCK + k % MST_K_QUANT_BLOCK)
-                  / mst_k_quant_group(form) * 16 + r)
+                  / mst_k_quant_group(form) * 16 + (r & 7) * 2 + (r >> 3))
                  * mst_k_quant_scale_size(form);
 
-    /* the tensor cores' 4 registers: rows g and g + 8 of the first pair of
-       columns, then of the second */
-
-    step = k / 16 % 4;
+    k %= MST_K_QUANT_BLOCK;
     lane = (r & 7) * 4 + k / 4 % 4;
-    part = (k >> 1 & 1) * 2 + (r >> 3);
+    word = (k >> 4 & 1) * 2 + (r >> 3);
 
-    at.byte += block * mst_k_quant_code_size(form) + lane * 16;
+    at.byte += block * mst_k_quant_code_size(form) + lane * 16 + word * 4;
+    at.shift = k % 4 * 8;
 
     if (mst_k_quant_bits(form) == 4) {
-        at.byte += step * 4;
-        at.shift = part * 4 + (k & 1) * 16;
+        at.byte += k / 64 * 512;
+        at.shift += k / 32 % 2 * 4;
 
     } else {
-        at.byte += step / 2 * 512 + step % 2 * 8 + part / 2 * 4;
-        at.shift = part % 2 * 8 + (k & 1) * 16;
+        at.byte += k / 32 * 512;
     }
 
     return at;

@@ -33,6 +33,7 @@
 #include "kernels/mst_k_load.h"
 #include "kernels/mst_k_misc.h"
 #include "kernels/mst_k_plain.h"
+#include "kernels/mst_k_quant.h"
 #include "kernels/mst_k_sample.h"
 #include "kernels/mst_k_attn.h"
 

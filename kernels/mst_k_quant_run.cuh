@@ -1,0 +1,157 @@
+
+/*
+ * A launch of the decode GEMM over quantised weights: the numbers of a form
+ * at compile time, and what stands where in a CTA's shared memory.
+ */
+
+#ifndef MST_K_QUANT_RUN_CUH
+#define MST_K_QUANT_RUN_CUH
+
+#include "kernels/mst_k_gemm_put.h"
+#include "kernels/mst_k_quant.h"
+
+#define MST_K_QUANT_WARPS    8                 /* that multiply */
+#define MST_K_QUANT_THREADS  (32 * (MST_K_QUANT_WARPS + 2))
+#define MST_K_QUANT_RING     6                 /* chunks at most */
+#define MST_K_QUANT_AHEAD    2                 /* on their way before the
+                                                  predecessor has ended */
+#define MST_K_QUANT_SHARED   (113 * 1024)      /* two CTAs fit an SM */
+#define MST_K_QUANT_X        (148 * 1024)      /* of x at most */
+#define MST_K_QUANT_LITTLE   (48 * 1024)       /* before sm_90 */
+
+
+typedef struct {
+    mst_k_gemm_t  a;
+    uint32_t      blocks;      /* of the width */
+    uint32_t      pass;        /* blocks whose x is in shared memory */
+    uint32_t      ring;        /* chunks */
+    uint32_t      tiles;       /* of T tokens */
+} mst_k_quant_run_t;
+
+
+typedef struct {
+    uint8_t       *ring;
+    uint8_t       *x;          /* [pass][4][T] of 64 bytes: mst_k_quant_x.cuh */
+    float2        *xs;         /* [pass][parts][T] scale of x, sum of x */
+    float         *meet;       /* [2][units of a round][warp][16][T] */
+    float         *rs;         /* [128] */
+    float         *qs;
+    uint64_t      *full;
+    uint64_t      *empty;
+    volatile int  *resolved;
+} mst_k_quant_room_t;
+
+
+template <mst_k_quant_form_t FORM>
+struct mst_k_quant_of {
+    static constexpr uint32_t  W4 = FORM == MST_K_QUANT_W4_32
+                                    || FORM == MST_K_QUANT_W4_128;
+    static constexpr uint32_t  GROUP = FORM == MST_K_QUANT_W4_128 ? 128
+                                       : FORM == MST_K_QUANT_W8_16 ? 16 : 32;
+    static constexpr uint32_t  CODES = W4 ? 1024 : 2048;
+    static constexpr uint32_t  SCALE = W4 ? 4 : 2;
+    static constexpr uint32_t  BLOCK = CODES + 16 * 128 * SCALE / GROUP;
+    static constexpr uint32_t  CHUNK = MST_K_QUANT_CODES / CODES;
+    static constexpr uint32_t  STRIP = CHUNK / MST_K_QUANT_WARPS;
+
+    /* scales of x of a block, and chains of sums between scales of w that
+       run side by side */
+    static constexpr uint32_t  PARTS = GROUP == 128 ? 1 : 4;
+    static constexpr uint32_t  HALVES = GROUP == 16 ? 2 : 1;
+};
+
+
+/* units whose sums are in shared memory at a time */
+
+static __host__ __device__ __forceinline__ uint32_t
+mst_k_quant_round(uint32_t t)
+{
+    return t == 16 ? 2 : t == 8 ? 4 : 8;
+}
+
+
+static __host__ __device__ __forceinline__ uint32_t
+mst_k_quant_meet(uint32_t t)
+{
+    return mst_k_quant_round(t) * MST_K_QUANT_WARPS * 16 * t;
+}
+
+
+/* bytes of shared memory */
+
+template <mst_k_quant_form_t FORM>
+static __host__ __device__ __forceinline__ uint32_t
+mst_k_quant_room_size(uint32_t t, uint32_t pass, uint32_t ring)
+{
+    typedef mst_k_quant_of<FORM>  f;
+
+    return ring * f::CHUNK * f::BLOCK + pass * t * (256 + 8 * f::PARTS)
+           + 4 * (2 * mst_k_quant_meet(t) + 2 * MST_K_GEMM_MAX)
+           + 16 * MST_K_QUANT_RING + 16;
+}
+
+
+template <mst_k_quant_form_t FORM>
+static __device__ __forceinline__ mst_k_quant_room_t
+mst_k_quant_room(const mst_k_quant_run_t &r, uint32_t t, uint8_t *p)
+{
+    typedef mst_k_quant_of<FORM>  f;
+
+    mst_k_quant_room_t  s;
+
+    s.ring = p;
+    s.x = p + r.ring * f::CHUNK * f::BLOCK;
+    s.full = (uint64_t *) (s.x + r.pass * t * 256);
+    s.empty = s.full + MST_K_QUANT_RING;
+    s.resolved = (volatile int *) (s.empty + MST_K_QUANT_RING);
+    s.rs = (float *) (s.empty + MST_K_QUANT_RING) + 4;
+    s.qs = s.rs + MST_K_GEMM_MAX;
+    s.meet = s.qs + MST_K_GEMM_MAX;
+    s.xs = (float2 *) (s.meet + 2 * mst_k_quant_meet(t));
+
+    return s;
+}
+
+
+/* all warps that multiply */
+
+static __device__ __forceinline__ void
+mst_k_quant_sync(void)
+{
+    asm volatile("bar.sync 1, %0;" :: "n"(32 * MST_K_QUANT_WARPS) : "memory");
+}
+
+
+/* and the one that has added up the norm's squares: its results are there */
+
+static __device__ __forceinline__ void
+mst_k_quant_sync_scales(void)
+{
+    asm volatile("bar.sync 2, %0;"
+                 :: "n"(32 * (MST_K_QUANT_WARPS + 1)) : "memory");
+}
+
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* of a device: what decides how a launch looks */
+typedef struct {
+    int  n_sms;
+    int  major;
+    int  shared;               /* bytes that a CTA can have */
+} mst_k_quant_device_t;
+
+/* the kernels by the bits of the codes */
+int mst_k_quant_w4(const mst_k_gemm_t *a, mst_k_quant_form_t form,
+    const mst_k_quant_device_t *d, cudaStream_t stream);
+int mst_k_quant_w8(const mst_k_gemm_t *a, mst_k_quant_form_t form,
+    const mst_k_quant_device_t *d, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+
+#endif /* MST_K_QUANT_RUN_CUH */

@@ -1,0 +1,16 @@
+
+/*
+ * The decode GEMM over codes of 4 bits: mst_k_quant_gemm.cu.
+ */
+
+#include "kernels/mst_k_quant_gemm.cuh"
+
+
+extern "C" int
+mst_k_quant_w4(const mst_k_gemm_t *a, mst_k_quant_form_t form,
+    const mst_k_quant_device_t *d, cudaStream_t stream)
+{
+    return form == MST_K_QUANT_W4_32
+           ? mst_k_quant_tokens<MST_K_QUANT_W4_32>(a, d, stream)
+           : mst_k_quant_tokens<MST_K_QUANT_W4_128>(a, d, stream);
+}
