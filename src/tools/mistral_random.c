@@ -267,18 +267,39 @@ mistral_random_floats(const mistral_random_tensor_t *t, uint64_t *state,
 }
 
 
-/* blocks: random bits with a scale that makes -a .. a of them */
+/* what makes random bits about -a .. a: f16 at these bytes of a block, of a
+   times these factors */
+
+static const struct {
+    mst_type_t   type;
+    uint32_t     scale;
+    float        factor;
+    uint32_t     min;              /* 0 = none */
+    float        min_factor;
+} mistral_random_scales[] = {
+    { MST_TYPE_Q4_0, 0, 1 / 8.0f, 0, 0 },
+    { MST_TYPE_Q4_1, 0, 1 / 7.5f, 2, -1 },
+    { MST_TYPE_Q8_0, 0, 1 / 128.0f, 0, 0 },
+    { MST_TYPE_Q4_K, 0, 1 / 360.0f, 2, 1 / 48.0f },
+    { MST_TYPE_Q6_K, 208, 1 / 2400.0f, 0, 0 }
+};
+
 
 static void
 mistral_random_blocks(const mistral_random_tensor_t *t, uint64_t *state,
     float a, uint32_t n, unsigned char *p)
 {
+    size_t                  s;
     uint16_t                h;
     uint32_t                i, k;
     uint64_t                bits;
     const mst_type_info_t  *info;
 
     info = mst_type_info(t->type);
+
+    for (s = 0; mistral_random_scales[s].type != t->type; s++) {
+        /* void: all types of blocks are there */
+    }
 
     for (i = 0; i < n; i += info->block, p += info->size) {
 
@@ -287,13 +308,12 @@ mistral_random_blocks(const mistral_random_tensor_t *t, uint64_t *state,
             memcpy(p + k, &bits, info->size - k < 8 ? info->size - k : 8);
         }
 
-        h = mst_f32_to_f16(t->type == MST_TYPE_Q8_0 ? a / 128
-                           : t->type == MST_TYPE_Q4_0 ? a / 8 : a / 7.5f);
-        memcpy(p, &h, 2);
+        h = mst_f32_to_f16(a * mistral_random_scales[s].factor);
+        memcpy(p + mistral_random_scales[s].scale, &h, 2);
 
-        if (t->type == MST_TYPE_Q4_1) {
-            h = mst_f32_to_f16(-a);
-            memcpy(p + 2, &h, 2);
+        if (mistral_random_scales[s].min) {
+            h = mst_f32_to_f16(a * mistral_random_scales[s].min_factor);
+            memcpy(p + mistral_random_scales[s].min, &h, 2);
         }
     }
 }
@@ -706,7 +726,7 @@ mistral_random_type(mistral_random_t *r, const char *name)
     }
 
     (void) mst_err_set(r->err, "type \"%s\" is not known; bf16, f16, f32, "
-                       "q8_0, q4_0 and q4_1 are", name);
+                       "q8_0, q6_k, q4_k, q4_0 and q4_1 are", name);
 
     return MST_DECLINED;
 }
