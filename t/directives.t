@@ -76,6 +76,7 @@ for my $ok ('path null:;',
             'path null:; device cuda:12; dtype fp8; kv_cache fp8;
              weight_layouts auto;
              batch_invariant off;',
+            'path null:; device cuda:0; dtype int4;',
             "path null:rate=9,text=script,len=1,tokenizer=$gguf;",
             'path null:; reload drain;',
             'path null:; prefill_chunk 65536; kv_cache auto size=1m;',
@@ -213,6 +214,8 @@ for my $t (
       . '"device cuda:N"' ],
     [ 'path null:; device cpu; dtype fp8;',
       '"dtype fp8" of mistral_model "m" is not for device "cpu", it needs' ],
+    [ 'path null:; device cpu; dtype int4;',
+      '"dtype int4" of mistral_model "m" is not for device "cpu", it needs' ],
     [ 'path null:; dtype fp4;', '"dtype fp4" is not supported by this build' ],
     [ 'path null:; dtype x;', 'invalid value "x" in "dtype"' ],
     [ 'path null:; dtype bf16 fp8;', 'invalid number of arguments in "dtype"' ],

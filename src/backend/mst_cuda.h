@@ -32,12 +32,27 @@
 #define MST_CUDA_WINDOWS    8              /* different ones of a model */
 #define MST_CUDA_LOGITS     256            /* rows of logits at a time, or
                                               max_seqs if these are more */
+#define MST_CUDA_PIECE      (32u << 20)    /* bytes of a file at a time; a
+                                              multiple of every block of every
+                                              type */
+#define MST_CUDA_WIDE       (64u << 20)    /* bytes of bf16 rows that become
+                                              another type at a time */
+#define MST_CUDA_RUNS       3              /* parts of a stack: q, k, v */
 
 #define MST_CUDA_MIX_MUL    4.0f           /* e4m3 of attention's outputs */
 #define MST_CUDA_ACT_MUL    1.0f           /* and of gated values */
 
 
 typedef struct mst_cuda_type_s  mst_cuda_type_t;   /* of weights: below */
+
+
+/* rows that stay quantised */
+typedef struct {
+    mst_k_quant_form_t      form;
+    uint32_t                first;         /* row of the matrix */
+    uint32_t                rows;
+    void                   *w;             /* tiles: mst_k_quant_map.h */
+} mst_cuda_run_t;
 
 
 struct mst_matrix_s {
@@ -52,6 +67,8 @@ struct mst_matrix_s {
     void                   *tiles;         /* what the type's fused() reads;
                                               NULL: there are none */
     float                  *tile_scale;    /* of tiles, in their order */
+    mst_cuda_run_t          runs[MST_CUDA_RUNS];   /* then w is b->whole */
+    uint32_t                n_runs;
 };
 
 
@@ -121,6 +138,9 @@ struct mst_cuda_type_s {
     /* a: all but w and its scales */
     int        (*fused)(mst_backend_t *b, const mst_matrix_t *m,
                     const mst_k_gemm_t *a);
+
+    /* h = the rows that the step's ids name; NULL: w is bf16 */
+    int        (*embed)(mst_backend_t *b, const mst_matrix_t *m);
 };
 
 
@@ -200,6 +220,8 @@ struct mst_backend_s {
     void                  *raw;            /* a piece of a file's elements */
     uint16_t              *wide;           /* rows in bf16 that become another
                                               type */
+    uint16_t              *whole;          /* a quantised matrix as bf16 */
+    uint64_t               whole_size;     /* bytes, of the largest */
 
     /* sizes */
     uint32_t               q_dim;
@@ -311,6 +333,15 @@ int mst_cuda_load(mst_backend_t *b, uint32_t type, const void *data,
 const mst_cuda_type_t *mst_cuda_type(mst_backend_t *b,
     const mst_matrix_part_t *parts, uint32_t n_parts, uint32_t width,
     mst_err_t *err);
+
+
+/* mst_cuda_quant.c: NULL: these do not stay quantised */
+
+const mst_cuda_type_t *mst_cuda_quant_type(const mst_backend_t *b,
+    const mst_matrix_part_t *parts, uint32_t n_parts, uint32_t width);
+
+/* after the weights */
+int mst_cuda_quant_ready(mst_backend_t *b, mst_err_t *err);
 
 
 /* mst_cuda_buffer.c: after the weights */

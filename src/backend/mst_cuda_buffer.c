@@ -270,6 +270,7 @@ mst_cuda_ready(mst_backend_t *b, mst_err_t *err)
         || mst_cuda_host(b, err) != MST_OK
         || mst_cuda_sample_init(b, err) != MST_OK
         || mst_cuda_gemm_init(b, err) != MST_OK
+        || mst_cuda_quant_ready(b, err) != MST_OK
         || mst_cuda_fused_init(b, err) != MST_OK
         || mst_cuda_kv(b, err) != MST_OK
         || mst_cuda_check(b, cudaStreamSynchronize(b->stream),

@@ -74,8 +74,12 @@ mst_cuda_chain_embed(mst_backend_t *b, const mst_matrix_t *embd)
         mst_cuda_go(b, mst_k_attn_plan(&plan, b->stream));
     }
 
+    if (embd->type->embed) {
+        mst_cuda_go(b, embd->type->embed(b, embd));
+    }
+
     a.step = b->dev;
-    a.embd = embd->w;
+    a.embd = embd->type->embed ? NULL : embd->w;
     a.fed = b->sampler.fed;
     a.h = b->h;
     a.freqs = b->freqs;

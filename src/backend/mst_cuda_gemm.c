@@ -292,8 +292,7 @@ mst_cuda_gemm_time(mst_backend_t *b, const mst_cuda_gemm_t *g,
 
         for (m = b->matrices; m && n < (int) copies; m = m->next) {
             if (m->rows != g->rows || m->width != g->width
-                || m->type->e4m3 != g->e4m3
-                || m->type->plain != mst_cuda_gemm)
+                || m->type->e4m3 != g->e4m3 || m->w == NULL)
             {
                 continue;
             }
@@ -366,7 +365,7 @@ mst_cuda_gemm_tune_shape(mst_backend_t *b, uint32_t rows, uint32_t width,
 
     for (m = b->matrices; m; m = m->next) {
         if (m->rows != rows || m->width != width
-            || m->type->plain != mst_cuda_gemm || seen & 1u << m->type->e4m3)
+            || m->w == NULL || seen & 1u << m->type->e4m3)
         {
             continue;
         }
@@ -435,8 +434,12 @@ mst_cuda_gemm_fill(mst_backend_t *b)
 
     a.to = b->act;
     a.n = (uint64_t) b->rows * b->conf.ff_dim;
+    rc = rc ? rc : mst_k_fill(&a, b->stream);
 
-    return rc ? rc : mst_k_fill(&a, b->stream);
+    a.to = b->whole;
+    a.n = b->whole_size / 2;
+
+    return rc || a.to == NULL ? rc : mst_k_fill(&a, b->stream);
 }
 
 

@@ -13,8 +13,6 @@
 #include "file/mst_quant.h"
 #include "backend/mst_cuda.h"
 
-#define MST_CUDA_PIECE    (32u << 20)      /* bytes; a multiple of every
-                                              block of every type */
 #define MST_CUDA_COPIERS  8                /* threads of a copy */
 #define MST_CUDA_ALONE    (1u << 20)       /* bytes that one thread copies */
 

@@ -6,9 +6,6 @@
 #include "file/mst_quant.h"
 #include "backend/mst_cuda.h"
 
-#define MST_CUDA_WIDE  (64u << 20)         /* bytes of bf16 rows that become
-                                              fp8 at a time */
-
 
 static int
 mst_cuda_bf16_load(mst_backend_t *b, mst_matrix_t *m,
@@ -192,14 +189,17 @@ mst_cuda_type(mst_backend_t *b, const mst_matrix_part_t *parts,
 {
     uint32_t                i, rows;
     const mst_type_info_t  *info;
+    const mst_cuda_type_t  *quant;
 
     rows = 0;
+    quant = mst_cuda_quant_type(b, parts, n_parts, width);
 
     for (i = 0; i < n_parts; i++) {
         rows += parts[i].rows;
         info = mst_type_info(parts[i].type);
 
-        if (info == NULL || !mst_k_load_fits(parts[i].type)) {
+        if (info == NULL || (quant == NULL && !mst_k_load_fits(parts[i].type)))
+        {
             (void) mst_err_set(err, "weights of type %s are not computed on "
                                "a CUDA device", mst_type_name(parts[i].type));
             return NULL;
@@ -212,5 +212,6 @@ mst_cuda_type(mst_backend_t *b, const mst_matrix_part_t *parts,
         }
     }
 
-    return mst_cuda_is_fp8(b, rows, width) ? &mst_cuda_fp8 : &mst_cuda_bf16;
+    return quant ? quant
+           : mst_cuda_is_fp8(b, rows, width) ? &mst_cuda_fp8 : &mst_cuda_bf16;
 }

@@ -22,7 +22,9 @@ typedef enum {
     MST_DTYPE_AUTO,                /* as the file has them, or what the backend
                                       computes with best at their precision */
     MST_DTYPE_BF16,
-    MST_DTYPE_FP8                  /* e4m3, a scale per output */
+    MST_DTYPE_FP8,                 /* e4m3, a scale per output */
+    MST_DTYPE_INT4                 /* 4 bits, scale and min for each 128 of a
+                                      row; embedding and head 8 bits */
 } mst_dtype_t;
 
 

@@ -72,7 +72,7 @@ static const ngx_http_mistral_kind_t  ngx_http_mistral_dtypes[] = {
     { "f16", 0 },
     { "fp16", 0 },
     { "int8", 0 },
-    { "int4", 0 },
+    { "int4", NGX_HTTP_MISTRAL_ON_CUDA },
     { "fp4", 0 },
     { NULL, 0 }
 };

@@ -63,7 +63,8 @@ mistral_device_dtype(const char *command, const char *name,
     } dtypes[] = {
         { "auto", MST_DTYPE_AUTO },
         { "bf16", MST_DTYPE_BF16 },
-        { "fp8", MST_DTYPE_FP8 }
+        { "fp8", MST_DTYPE_FP8 },
+        { "int4", MST_DTYPE_INT4 }
     };
 
     if (name == NULL) {
@@ -78,5 +79,5 @@ mistral_device_dtype(const char *command, const char *name,
     }
 
     return mistral_complain(MISTRAL_USAGE, command, "--dtype \"%s\" is not "
-                            "auto, bf16 or fp8", name);
+                            "auto, bf16, fp8 or int4", name);
 }

@@ -387,6 +387,7 @@ mistral_load_conf(const mistral_engine_t *e, mistral_engine_load_t *l,
 
     conf->dtype = strcmp(setup->dtype, "bf16") == 0 ? MST_DTYPE_BF16
                   : strcmp(setup->dtype, "fp8") == 0 ? MST_DTYPE_FP8
+                  : strcmp(setup->dtype, "int4") == 0 ? MST_DTYPE_INT4
                   : MST_DTYPE_AUTO;
     conf->weight_layouts = setup->weight_layouts;
     conf->batch_invariant = (int) setup->batch_invariant;

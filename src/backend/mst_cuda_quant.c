@@ -1,0 +1,341 @@
+
+/*
+ * Weights that stay quantised on the device (kernels/mst_k_quant.h): those of
+ * a file as they are, and bf16 and f16 made int4 by "dtype int4".
+ *
+ * The decode GEMMs read the tiles.  Longer steps make a matrix bf16 in a
+ * buffer that all share, for the library: 4 to 5 ms a step for 7 G weights.
+ *
+ * Parts of a stack whose forms differ (a Q6_K v beside Q4_K q and k) are runs
+ * of their own.
+ */
+
+#include <string.h>
+
+#include "file/mst_quant.h"
+#include "backend/mst_cuda.h"
+
+
+/* MST_K_QUANT_FORMS: none */
+
+static mst_k_quant_form_t
+mst_cuda_quant_form(const mst_backend_t *b, const mst_matrix_part_t *part)
+{
+    mst_dtype_t  dtype;
+
+    dtype = b->conf.dtype;
+
+    if (part->type == MST_TYPE_BF16 || part->type == MST_TYPE_F16
+        || part->type == MST_TYPE_F32)
+    {
+        return dtype != MST_DTYPE_INT4 ? MST_K_QUANT_FORMS
+               : part->rows == b->conf.n_vocab ? MST_K_QUANT_W8_32
+                                               : MST_K_QUANT_W4_128;
+    }
+
+    return dtype == MST_DTYPE_AUTO || dtype == MST_DTYPE_INT4
+           ? mst_k_quant_form(part->type) : MST_K_QUANT_FORMS;
+}
+
+
+/* tiles of so many rows */
+
+static mst_cuda_run_t *
+mst_cuda_quant_run(mst_backend_t *b, mst_matrix_t *m, uint32_t first,
+    uint32_t rows, mst_k_quant_form_t form, mst_err_t *err)
+{
+    size_t           size;
+    mst_cuda_run_t  *run;
+
+    run = &m->runs[m->n_runs];
+    size = mst_k_quant_size(form, rows, m->width);
+
+    run->form = form;
+    run->first = first;
+    run->rows = rows;
+    run->w = mst_cuda_take(b, size, "a matrix", err);
+
+    if (b->wide == NULL) {
+        b->wide = mst_cuda_take(b, MST_CUDA_WIDE, "rows of a matrix", err);
+    }
+
+    if (run->w == NULL || b->wide == NULL) {
+        return NULL;
+    }
+
+    m->n_runs++;
+    b->info.weight_size += size;
+
+    return run;
+}
+
+
+/* some rows of a file to where they are packed from: as they are, or bf16 */
+
+static int
+mst_cuda_quant_send(mst_backend_t *b, const mst_matrix_t *m,
+    mst_k_quant_pack_t *a, uint32_t type, const char *from, mst_err_t *err)
+{
+    if (a->type == MST_TYPE_BF16) {
+        a->src = b->wide;
+
+        return mst_cuda_load(b, type, from, (uint64_t) a->rows * m->width,
+                             b->wide, err);
+    }
+
+    a->src = b->raw;
+
+    return mst_cuda_send(b, b->raw, from,
+                         a->rows * mst_k_quant_file_size(type, m->width),
+                         err);
+}
+
+
+static int
+mst_cuda_quant_pack(mst_backend_t *b, const mst_matrix_t *m,
+    mst_k_quant_pack_t *a, const mst_matrix_part_t *part, mst_err_t *err)
+{
+    uint32_t                left, most;
+    const char             *from;
+    const mst_type_info_t  *info;
+
+    info = mst_type_info(part->type);
+    most = a->type == MST_TYPE_BF16
+           ? MST_CUDA_WIDE / 2 / m->width
+           : (uint32_t) (MST_CUDA_PIECE / mst_k_quant_file_size(part->type,
+                                                                m->width));
+    from = part->data;
+
+    for (left = part->rows; left; left -= a->rows) {
+        a->rows = mst_cuda_min(left, most);
+
+        if (mst_cuda_quant_send(b, m, a, part->type, from, err) != MST_OK
+            || mst_cuda_check(b, mst_k_quant_pack(a, b->stream),
+                              "packing weights", err) != MST_OK)
+        {
+            return MST_ERROR;
+        }
+
+        from += (uint64_t) a->rows * m->width / info->block * info->size;
+        a->first += a->rows;
+    }
+
+    return MST_OK;
+}
+
+
+static int
+mst_cuda_quant_load_run(mst_backend_t *b, mst_matrix_t *m,
+    mst_cuda_run_t *run, const mst_matrix_part_t *part, uint32_t first,
+    mst_err_t *err)
+{
+    mst_k_quant_pack_t  a = { 0 };
+
+    a.type = mst_type_info(part->type)->block == 1 ? MST_TYPE_BF16
+                                                   : part->type;
+    a.width = m->width;
+    a.form = run->form;
+    a.w = run->w;
+
+    if (m->kind == MST_MATRIX_GATE) {
+        a.gate = first ? 2 : 1;
+
+    } else {
+        a.first = first - run->first;
+    }
+
+    return mst_cuda_quant_pack(b, m, &a, part, err);
+}
+
+
+/* all parts have one form */
+
+static int
+mst_cuda_quant_load(mst_backend_t *b, mst_matrix_t *m,
+    const mst_matrix_part_t *part, uint32_t first, mst_err_t *err)
+{
+    if (m->n_runs == 0
+        && mst_cuda_quant_run(b, m, 0, m->rows,
+                              mst_cuda_quant_form(b, part), err)
+           == NULL)
+    {
+        return MST_ERROR;
+    }
+
+    return mst_cuda_quant_load_run(b, m, &m->runs[0], part, first, err);
+}
+
+
+static int
+mst_cuda_quant_load_mixed(mst_backend_t *b, mst_matrix_t *m,
+    const mst_matrix_part_t *part, uint32_t first, mst_err_t *err)
+{
+    mst_cuda_run_t  *run;
+
+    run = mst_cuda_quant_run(b, m, first, part->rows,
+                             mst_cuda_quant_form(b, part), err);
+
+    return run ? mst_cuda_quant_load_run(b, m, run, part, first, err)
+               : MST_ERROR;
+}
+
+
+static uint64_t
+mst_cuda_quant_tiles(const mst_matrix_t *m)
+{
+    (void) m;
+
+    return 0;
+}
+
+
+static int
+mst_cuda_quant_plain(mst_backend_t *b, const mst_matrix_t *m, const void *x,
+    void *y, uint32_t n, mst_cuda_out_t out)
+{
+    int                 rc;
+    uint32_t            i;
+    mst_k_quant_rows_t  a = { 0 };
+
+    rc = 0;
+
+    for (i = 0; i < m->n_runs && rc == 0; i++) {
+        a.w = m->runs[i].w;
+        a.form = m->runs[i].form;
+        a.rows = m->runs[i].rows;
+        a.width = m->width;
+        a.gate = m->kind == MST_MATRIX_GATE;
+        a.y = b->whole + (uint64_t) m->runs[i].first * m->width;
+        rc = mst_k_quant_rows(&a, b->stream);
+    }
+
+    return rc ? rc : mst_cuda_gemm(b, m, x, y, n, out);
+}
+
+
+static int
+mst_cuda_quant_fused(mst_backend_t *b, const mst_matrix_t *m,
+    const mst_k_gemm_t *a)
+{
+    int                    rc;
+    uint32_t               i;
+    mst_k_gemm_t           own;
+    const mst_cuda_run_t  *run;
+
+    rc = 0;
+
+    for (i = 0; i < m->n_runs && rc == 0; i++) {
+        run = &m->runs[i];
+        own = *a;
+        own.w = run->w;
+
+        /* only q, k and v are several */
+
+        if (m->n_runs > 1) {
+            own.rows = run->rows;
+            own.pitch = m->rows;
+            own.y = (uint16_t *) a->y + run->first;
+            own.bias = a->bias ? a->bias + run->first : NULL;
+            own.pdl = a->pdl || (i && b->props.major == 9);
+        }
+
+        rc = mst_k_quant_gemm(&own, run->form, b->stream);
+    }
+
+    return rc;
+}
+
+
+static int
+mst_cuda_quant_embed(mst_backend_t *b, const mst_matrix_t *m)
+{
+    mst_k_quant_embed_t  a = { 0 };
+
+    a.id = b->dev.id;
+    a.fed = b->sampler.fed;
+    a.w = m->runs[0].w;
+    a.form = m->runs[0].form;
+    a.width = m->width;
+    a.h = b->h;
+    a.n = b->bucket.rows;
+
+    return mst_k_quant_embed(&a, b->stream);
+}
+
+
+/* fused_rows as measured: kernels/mst_k_quant_gemm.cu */
+
+static const mst_cuda_type_t  mst_cuda_quant = {
+    .name = "quantised",
+    .fused_rows = 16,
+    .load = mst_cuda_quant_load,
+    .tiles_size = mst_cuda_quant_tiles,
+    .plain = mst_cuda_quant_plain,
+    .fused = mst_cuda_quant_fused,
+    .embed = mst_cuda_quant_embed
+};
+
+
+static const mst_cuda_type_t  mst_cuda_quant_mixed = {
+    .name = "quantised, of several types",
+    .fused_rows = 16,
+    .load = mst_cuda_quant_load_mixed,
+    .tiles_size = mst_cuda_quant_tiles,
+    .plain = mst_cuda_quant_plain,
+    .fused = mst_cuda_quant_fused
+};
+
+
+const mst_cuda_type_t *
+mst_cuda_quant_type(const mst_backend_t *b, const mst_matrix_part_t *parts,
+    uint32_t n_parts, uint32_t width)
+{
+    uint32_t            i, mixed;
+    mst_k_quant_form_t  form;
+
+    if (b->conf.n_experts || width % 32 || width > MST_CUDA_WIDE / 2
+        || n_parts > MST_CUDA_RUNS)
+    {
+        return NULL;
+    }
+
+    mixed = 0;
+
+    for (i = 0; i < n_parts; i++) {
+        form = mst_cuda_quant_form(b, &parts[i]);
+
+        if (form == MST_K_QUANT_FORMS) {
+            return NULL;
+        }
+
+        mixed |= form != mst_cuda_quant_form(b, &parts[0]);
+    }
+
+    return mixed ? &mst_cuda_quant_mixed : &mst_cuda_quant;
+}
+
+
+int
+mst_cuda_quant_ready(mst_backend_t *b, mst_err_t *err)
+{
+    mst_matrix_t  *m;
+
+    for (m = b->matrices; m; m = m->next) {
+        if (m->n_runs) {
+            b->whole_size = mst_cuda_max(b->whole_size,
+                                         (uint64_t) m->rows * m->width * 2);
+        }
+    }
+
+    if (b->whole_size == 0) {
+        return MST_OK;
+    }
+
+    b->whole = mst_cuda_take(b, b->whole_size, "a matrix as bf16", err);
+
+    for (m = b->matrices; m; m = m->next) {
+        m->w = m->n_runs ? b->whole : m->w;
+    }
+
+    return b->whole ? MST_OK : MST_ERROR;
+}
