@@ -6,6 +6,8 @@
 use warnings;
 use strict;
 
+use Cwd qw/ abs_path /;
+use File::Copy qw/ copy /;
 use File::Temp qw/ tempdir /;
 use IO::Socket::INET;
 use JSON::PP;
@@ -18,7 +20,7 @@ use lib 't/lib';
 use MistralTiny;
 
 my $build = $ENV{BUILD} || 'build';
-my $program = "$build/mistral";
+our $program = "$build/mistral";
 my $model = "$build/models/SmolLM2-135M-Instruct.Q4_1.gguf";
 my $dir = tempdir('mistral_tools.XXXXXX', TMPDIR => 1, CLEANUP => 1);
 
@@ -36,6 +38,7 @@ ok(-r $model, "$model is there") or BAIL_OUT("make model first");
 help();
 usage();
 healthcheck();
+diagnose();
 refusals();
 answers();
 json();
@@ -132,6 +135,9 @@ sub usage {
           qr/--logits "some" is neither/ ],
         [ [@m, '--prompt', 'a', '--rope', 'some'],
           qr/--rope "some" is neither/ ],
+        [ ['diagnose', 'x'],                   qr/"x"/ ],
+        [ ['diagnose', '--device', 'cpu'],     qr/"cpu" is not cuda:N/ ],
+        [ ['diagnose', '--device', 'cuda:x'],  qr/is not cpu or cuda:N/ ],
         [ ['healthcheck'],                     qr/one URL is needed/ ],
         [ ['healthcheck', 'a', 'b'],           qr/one URL is needed/ ],
         [ ['healthcheck', '--frob'],           qr/no option "--frob"/ ],
@@ -210,6 +216,54 @@ sub healthcheck {
 
 
 # files that cannot be run: 78, and the sentence names the file
+
+# findings without a driver, and without a library or with none that is one
+
+sub diagnose {
+    my $yes = "\342\234\223";
+    my $no = "\342\234\227";
+
+    mkdir "$dir/alone";
+    copy($program, "$dir/alone/mistral") or die $!;
+    chmod 0755, "$dir/alone/mistral";
+
+    local $program = "$dir/alone/mistral";
+
+    SKIP: {
+        skip 'there is a driver', 8 if -e '/dev/nvidiactl';
+
+        my $r = run(['diagnose']);
+        is($r->{code}, 1, 'diagnose: exit code');
+        is($r->{err}, '', 'diagnose: nothing on stderr');
+        like($r->{out}, qr/^$yes program +mistral \d/, 'diagnose: program');
+        like($r->{out}, qr/^$no driver +no NVIDIA driver: libcuda\.so\.1: /m,
+             'diagnose: no driver');
+        like($r->{out}, qr/^$no library +\S+: cannot open .*; "make cuda" builds/m,
+             'diagnose: no library');
+        is(scalar(grep { !/^(?:$yes|$no|-) [A-Za-z]+ +\S/ }
+                  split /\n/, $r->{out}), 0, 'diagnose: a mark for each line');
+
+        $r = run(['diagnose', '--json', '--device', 'cuda:1']);
+        is($r->{code}, 1, 'diagnose --json: exit code');
+
+        my $j = decode_json($r->{out});
+        is_deeply([$j->{ok} ? 1 : 0, map { "$_->{name} $_->{finding}" }
+                   grep { $_->{name} ne 'NCCL' } @{ $j->{checks} }],
+                  [0, 'program ok', 'driver wrong', 'library wrong'],
+                  'diagnose --json: findings');
+    }
+
+    spew("$dir/alone/libmst_cuda.so", 'x' x 5000);
+    like(run(['diagnose'])->{out}, qr/^$no library +\S+: invalid ELF/m,
+         'diagnose: what is no library');
+    unlink "$dir/alone/libmst_cuda.so";
+    symlink(abs_path(glob '/lib/x86_64-linux-gnu/libm.so.6'),
+            "$dir/alone/libmst_cuda.so") or die $!;
+    like(run(['diagnose'])->{out},
+         qr/^$no library +\S+ exports no mst_cuda_probe: it is of another v/m,
+         'diagnose: another library');
+}
+
 
 sub refusals {
     my $head = slurp($model, 3_000_000);

@@ -20,6 +20,8 @@ typedef struct {
 
 static const mistral_command_t  mistral_commands[] = {
     { "bench", mistral_bench, "measure a server, or the engine alone" },
+    { "diagnose", mistral_diagnose,
+      "what there is to compute with, each kernel once" },
     { "engine", mistral_engine, "what nginx runs; --probe" },
     { "generate", mistral_generate, "answer one prompt on the terminal" },
     { "healthcheck", mistral_healthcheck,

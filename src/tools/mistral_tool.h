@@ -20,6 +20,7 @@
 
 
 int mistral_bench(int argc, char **argv);
+int mistral_diagnose(int argc, char **argv);
 int mistral_engine(int argc, char **argv);
 int mistral_generate(int argc, char **argv);
 int mistral_healthcheck(int argc, char **argv);
