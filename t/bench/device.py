@@ -8,7 +8,8 @@ engine's death, clients that leave, a KV pool that is too small.
     t/bench/device.py --model PATH [--device NAME] [--only LIST] [--lines TEXT]
                       [--json FILE]
 
-LIST is of start, chat, one, 64, 256, reload, kill, cancel, pool, engine.
+LIST is of start, chat, one, 64, 256, reload, cancel, thermal, kill, pool and
+    engine.
 TEXT is put into the mistral_model block.  PATH needs a tokenizer.  Needs
 build/mistral, the module, build/libmst_cuda.so for "cuda:N", nginx and curl;
 BUILD names another folder.  Exits with 1 if something failed, never because
@@ -115,17 +116,22 @@ class Nginx:
         self.url = f'http://127.0.0.1:{self.port}'
         self.killed = False
 
-        with open(self.prefix + '/nginx.conf', 'w') as f:
-            f.write(CONF % {'build': gateway.BUILD, 'port': self.port,
-                            'model': os.path.abspath(args.model),
-                            'device': args.device, 'workers': args.workers,
-                            'lines': args.lines + ' ' + lines,
-                            'user': f'user {args.user};'
-                                    if os.geteuid() == 0 else ''})
+        self.args = args
+        self.conf(lines)
 
         self.process = subprocess.Popen(
             [args.nginx, '-p', self.prefix, '-c', self.prefix + '/nginx.conf',
              '-e', self.prefix + '/error.log'])
+
+    def conf(self, lines):
+        with open(self.prefix + '/nginx.conf', 'w') as f:
+            f.write(CONF % {'build': gateway.BUILD, 'port': self.port,
+                            'model': os.path.abspath(self.args.model),
+                            'device': self.args.device,
+                            'workers': self.args.workers,
+                            'lines': self.args.lines + ' ' + lines,
+                            'user': f'user {self.args.user};'
+                                    if os.geteuid() == 0 else ''})
 
     def status(self):
         with urllib.request.urlopen(self.url + '/status', timeout=20) as r:
@@ -248,6 +254,10 @@ def case_start(n, args):
     say('backend', n.status()['backend'])
     say('KV blocks', n.status()['kv_blocks_total'])
     say('device memory', device_memory(), 'MiB')
+    time.sleep(1)
+    s = n.status()
+    say('temperature', s['device_celsius'], 'C')
+    say('power', s['device_milliwatts'] / 1000, 'W')
     n.log('mistral')
 
 
@@ -275,8 +285,8 @@ def case_chat(n, args):
 
 
 def case_one(n, args):
-    bench(n, '1 client, 128 in', 1, 6, prompt=128)
-    bench(n, '1 client, 512 in', 1, 6)
+    bench(n, '1 client, 128 in', 1, 5, prompt=128)
+    bench(n, '1 client, 512 in', 1, 5)
 
 
 def case_64(n, args):
@@ -303,6 +313,27 @@ def case_reload(n, args):
     check(after['load_ns'] == before['load_ns'], 'weights loaded again')
     check(after['restarts'] == before['restarts'], 'the engine restarted')
     say('reloads under load: answers whole', r['done'])
+
+
+def case_thermal(n, args):
+    """a limit that every device is above"""
+
+    before = n.status()
+
+    for lines, want in (('thermal_limit 1;', 503), ('', 200)):
+        n.conf(lines)
+        n.hup()
+        start = time.monotonic()
+        got = 0
+
+        while got != want and time.monotonic() - start < 20:
+            time.sleep(0.05)
+            r = bench_end(bench_start(n, 1, 1, 16, 4, 0))
+            got = 200 if r['done'] else 503 if '503' in r['errors'] else 0
+
+        check(got == want, f'{lines} {got} instead of {want}')
+
+    check(n.status()['engine_pid'] == before['engine_pid'], 'another engine')
 
 
 def case_kill(n, args):
@@ -464,7 +495,7 @@ def case_engine(args):
 
 CASES = {'start': case_start, 'chat': case_chat, 'one': case_one,
          '64': case_64, '256': case_256, 'reload': case_reload,
-         'cancel': case_cancel, 'kill': case_kill}
+         'cancel': case_cancel, 'thermal': case_thermal, 'kill': case_kill}
 
 
 def main():
