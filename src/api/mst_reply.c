@@ -656,42 +656,76 @@ mst_reply_models(const mst_reply_model_t *m, size_t n, mst_buf_t *out)
 }
 
 
-int
-mst_reply_tokens(const uint32_t *ids, const mst_str_t *strs, size_t n,
-    uint32_t max_model_len, mst_buf_t *out)
+/* the t->done-th, with what stands before it */
+
+static void
+mst_reply_token(const mst_reply_tokens_t *t, mst_buf_t *out)
 {
     size_t  i;
 
-    (void) mst_reply_put(out, "{\"tokens\":[");
+    i = t->done % t->n;
 
-    for (i = 0; i < n; i++) {
-        if (i) {
-            (void) mst_buf_char(out, ',');
-        }
-
-        (void) mst_buf_uint(out, ids[i]);
+    if (i) {
+        (void) mst_buf_char(out, ',');
     }
 
+    if (t->done < t->n) {
+        (void) mst_buf_uint(out, t->ids[i]);
+
+    } else {
+        (void) mst_json_string(out, t->name(t->data, t->ids[i]));
+    }
+}
+
+
+static void
+mst_reply_count(const mst_reply_tokens_t *t, mst_buf_t *out)
+{
     (void) mst_reply_put(out, "],\"count\":");
-    (void) mst_buf_uint(out, n);
+    (void) mst_buf_uint(out, t->n);
     (void) mst_reply_put(out, ",\"max_model_len\":");
-    (void) mst_buf_uint(out, max_model_len);
+    (void) mst_buf_uint(out, t->max_model_len);
 
-    if (strs) {
+    if (t->name) {
         (void) mst_reply_put(out, ",\"token_strs\":[");
+    }
+}
 
-        for (i = 0; i < n; i++) {
-            if (i) {
-                (void) mst_buf_char(out, ',');
-            }
 
-            (void) mst_json_string(out, strs[i]);
-        }
+int
+mst_reply_tokens(mst_reply_tokens_t *t, size_t budget, mst_buf_t *out)
+{
+    size_t  all, stop;
 
-        (void) mst_buf_char(out, ']');
+    all = t->name ? 2 * t->n : t->n;
+    stop = all - t->done > budget ? t->done + budget : all;
+
+    if (t->done == 0) {
+        (void) mst_reply_put(out, "{\"tokens\":[");
     }
 
-    return mst_buf_char(out, '}');
+    for ( /* void */ ; t->done < stop; t->done++) {
+
+        if (t->name && t->done == t->n) {
+            mst_reply_count(t, out);
+        }
+
+        mst_reply_token(t, out);
+    }
+
+    if (out->failed) {
+        return MST_ERROR;
+    }
+
+    if (stop < all) {
+        return MST_AGAIN;
+    }
+
+    if (t->name == NULL || t->n == 0) {
+        mst_reply_count(t, out);
+    }
+
+    return mst_buf_text(out, t->name ? "]}" : "}");
 }
 
 

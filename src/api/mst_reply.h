@@ -124,10 +124,20 @@ typedef struct {
 int mst_reply_model(const mst_reply_model_t *m, mst_buf_t *out);
 int mst_reply_models(const mst_reply_model_t *m, size_t n, mst_buf_t *out);
 
-/* {"tokens":[..],"count":n,"max_model_len":n[,"token_strs":[..]]};
-   strs may be NULL, [n] otherwise */
-int mst_reply_tokens(const uint32_t *ids, const mst_str_t *strs, size_t n,
-    uint32_t max_model_len, mst_buf_t *out);
+typedef struct {
+    const uint32_t  *ids;              /* [n] */
+    size_t           n;
+    uint32_t         max_model_len;
+    mst_str_t      (*name)(const void *data, uint32_t id);
+                                       /* of a token; NULL: not wanted */
+    const void      *data;
+    size_t           done;             /* 0 at first: ids, then names */
+} mst_reply_tokens_t;
+
+
+/* {"tokens":[..],"count":n,"max_model_len":n[,"token_strs":[..]]}, at least
+   one and at most "budget" ids and names of it; MST_AGAIN: there are more */
+int mst_reply_tokens(mst_reply_tokens_t *t, size_t budget, mst_buf_t *out);
 
 /* {"prompt":"..."} */
 int mst_reply_detokenize(mst_str_t text, mst_buf_t *out);

@@ -155,15 +155,19 @@ mst_request_t *
 mst_request_parse(mst_api_t api, const char *body, size_t len,
     mst_api_error_t *e)
 {
-    int                   rc;
-    json_t               *root;
-    mst_request_owner_t  *o;
+    json_t  *root;
 
     root = mst_json_parse(body, len, e);
 
-    if (root == NULL) {
-        return NULL;
-    }
+    return root ? mst_request_take(api, root, len, e) : NULL;
+}
+
+
+mst_request_t *
+mst_request_take(mst_api_t api, json_t *root, size_t len, mst_api_error_t *e)
+{
+    int                   rc;
+    mst_request_owner_t  *o;
 
     o = mst_calloc(1, sizeof(mst_request_owner_t));
 

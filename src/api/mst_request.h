@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include "api/mst_api_error.h"
 #include "api/mst_tools.h"
 #include "base/mst_message.h"
@@ -149,6 +151,11 @@ typedef struct {
 /* NULL with e set; mst_request_destroy() frees it */
 mst_request_t *mst_request_parse(mst_api_t api, const char *body, size_t len,
     mst_api_error_t *e);
+
+/* of a body of so many bytes that was read already; root is the callee's */
+mst_request_t *mst_request_take(mst_api_t api, json_t *root, size_t len,
+    mst_api_error_t *e);
+
 void mst_request_destroy(mst_request_t *r);    /* r may be NULL */
 
 /* 400: more experts of one token than the model has; 0 = it has none */

@@ -43,6 +43,8 @@ static ngx_uint_t ngx_http_mistral_preread_wanted(ngx_http_request_t *r,
 static ngx_uint_t ngx_http_mistral_preread_api(ngx_http_request_t *r,
     mst_api_t *api);
 static void ngx_http_mistral_preread_body(ngx_http_request_t *r);
+static void ngx_http_mistral_preread_parsed(ngx_http_mistral_ctx_t *ctx,
+    ngx_int_t rc);
 
 
 static ngx_conf_enum_t  ngx_http_mistral_preread_modes[] = {
@@ -266,13 +268,24 @@ ngx_http_mistral_preread_wanted(ngx_http_request_t *r, mst_api_t api)
 }
 
 
-/* a failure is kept in the context for the content handler */
-
 static void
 ngx_http_mistral_preread_body(ngx_http_request_t *r)
 {
-    (void) ngx_http_mistral_parse(ngx_http_mistral_get_ctx(r));
+    ngx_http_mistral_parse(ngx_http_mistral_get_ctx(r),
+                           ngx_http_mistral_preread_parsed);
+}
 
+
+/* a failure is kept in the context for the content handler */
+
+static void
+ngx_http_mistral_preread_parsed(ngx_http_mistral_ctx_t *ctx, ngx_int_t rc)
+{
+    ngx_http_request_t  *r;
+
+    (void) rc;
+
+    r = ctx->request;
     r->preserve_body = 1;
 
     r->write_event_handler = ngx_http_core_run_phases;

@@ -1,11 +1,7 @@
 
 /*
- * From messages or text to token ids, in the worker.
- *
- * A text above NGX_HTTP_MISTRAL_AT_ONCE bytes is encoded in slices of about
- * 1.5 ms, one slice per turn of the event loop for all such requests
- * together, so that a stream of this worker never waits longer however many
- * long prompts arrive.
+ * From messages or text to token ids, in the worker; a text above
+ * NGX_HTTP_MISTRAL_AT_ONCE bytes in turns.
  */
 
 #include "gateway/ngx_http_mistral_policy.h"
@@ -15,11 +11,10 @@
 #include "text/mst_fim.h"
 
 
-#define NGX_HTTP_MISTRAL_AT_ONCE  32768        /* bytes of text */
-#define NGX_HTTP_MISTRAL_SLICE    (1500 * 1000)  /* ns */
 #define NGX_HTTP_MISTRAL_BUDGET   4096         /* bytes between two looks at
                                                   the clock */
 #define NGX_HTTP_MISTRAL_TURN     32           /* bytes around a message */
+#define NGX_HTTP_MISTRAL_TOKENS   2048         /* of a list, the same */
 
 
 static ngx_int_t ngx_http_mistral_sources_init(ngx_http_mistral_ctx_t *ctx);
@@ -34,16 +29,13 @@ static ngx_int_t ngx_http_mistral_build_text(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_source_t *source);
 static ngx_int_t ngx_http_mistral_build_fim(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_source_t *source);
-static void ngx_http_mistral_encode_handler(ngx_event_t *ev);
-static void ngx_http_mistral_enqueue(ngx_http_mistral_ctx_t *ctx);
+static void ngx_http_mistral_encode_turn(ngx_http_mistral_ctx_t *ctx,
+    uint64_t end);
 static void ngx_http_mistral_encoded(ngx_http_mistral_ctx_t *ctx,
     ngx_int_t rc);
 static void ngx_http_mistral_tokenize(ngx_http_mistral_ctx_t *ctx);
-
-
-/* of this worker: the requests that encode, each in its turn */
-static ngx_queue_t  ngx_http_mistral_encode_queue;
-static ngx_event_t  ngx_http_mistral_encode_event;
+static void ngx_http_mistral_list_turn(ngx_http_mistral_ctx_t *ctx,
+    uint64_t end);
 
 
 void
@@ -69,7 +61,7 @@ ngx_http_mistral_prompt(ngx_http_mistral_ctx_t *ctx)
     mlcf = ngx_http_get_module_loc_conf(ctx->request, ngx_http_mistral_module);
 
     ngx_add_timer(&ctx->timer, mlcf->queue_timeout);
-    ngx_http_mistral_enqueue(ctx);
+    ngx_http_mistral_take_turn(ctx, ngx_http_mistral_encode_turn);
 
     if (ngx_http_mistral_watch(ctx) != NGX_OK) {
         ngx_http_mistral_finish(ctx, NGX_ERROR);
@@ -346,61 +338,20 @@ ngx_http_mistral_build_fim(ngx_http_mistral_ctx_t *ctx,
 
 
 static void
-ngx_http_mistral_enqueue(ngx_http_mistral_ctx_t *ctx)
+ngx_http_mistral_encode_turn(ngx_http_mistral_ctx_t *ctx, uint64_t end)
 {
-    ngx_event_t  *ev;
+    ngx_int_t  rc;
 
-    ev = &ngx_http_mistral_encode_event;
-
-    if (ev->handler == NULL) {
-        ngx_queue_init(&ngx_http_mistral_encode_queue);
-        ev->handler = ngx_http_mistral_encode_handler;
-        ev->log = ngx_cycle->log;
-    }
-
-    ngx_queue_insert_tail(&ngx_http_mistral_encode_queue, &ctx->queue);
-    ctx->encoding = 1;
-
-    ngx_post_event(ev, &ngx_posted_next_events);
-}
-
-
-static void
-ngx_http_mistral_encode_handler(ngx_event_t *ev)
-{
-    ngx_int_t                rc;
-    ngx_queue_t             *q;
-    ngx_connection_t        *c;
-    ngx_http_mistral_ctx_t  *ctx;
-
-    if (ngx_queue_empty(&ngx_http_mistral_encode_queue)) {
-        return;
-    }
-
-    q = ngx_queue_head(&ngx_http_mistral_encode_queue);
-    ngx_queue_remove(q);
-
-    if (!ngx_queue_empty(&ngx_http_mistral_encode_queue)) {
-        ngx_post_event(ev, &ngx_posted_next_events);
-    }
-
-    ctx = ngx_queue_data(q, ngx_http_mistral_ctx_t, queue);
-    ctx->encoding = 0;
-
-    c = ctx->request->connection;
-    ngx_http_set_log_request(c->log, ctx->request);
-
-    rc = ngx_http_mistral_encode(ctx, mst_time_ns() + NGX_HTTP_MISTRAL_SLICE);
+    rc = ngx_http_mistral_encode(ctx, end);
 
     if (rc == NGX_AGAIN) {
-        ngx_http_mistral_enqueue(ctx);
+        ngx_http_mistral_take_turn(ctx, ngx_http_mistral_encode_turn);
         return;
     }
 
     ngx_del_timer(&ctx->timer);
 
     ngx_http_mistral_encoded(ctx, rc);
-    ngx_http_run_posted_requests(c);
 }
 
 
@@ -422,43 +373,72 @@ ngx_http_mistral_encoded(ngx_http_mistral_ctx_t *ctx, ngx_int_t rc)
 }
 
 
+static mst_str_t
+ngx_http_mistral_token_name(const void *data, uint32_t id)
+{
+    return mst_tokenizer_name(data, id);
+}
+
+
 static void
 ngx_http_mistral_tokenize(ngx_http_mistral_ctx_t *ctx)
 {
-    int                         rc;
-    size_t                      i;
-    mst_buf_t                   out;
-    mst_str_t                  *strs;
-    ngx_http_mistral_source_t  *source;
+    mst_reply_tokens_t           *list;
+    ngx_http_mistral_loc_conf_t  *mlcf;
 
-    source = &ctx->sources[0];
-    strs = NULL;
-
-    if (ctx->body->return_token_strs) {
-        strs = ngx_alloc((source->n_ids + 1) * sizeof(mst_str_t),
-                         ctx->request->connection->log);
-        if (strs == NULL) {
-            ngx_http_mistral_fail_internal(ctx);
-            return;
-        }
-
-        for (i = 0; i < source->n_ids; i++) {
-            strs[i] = mst_tokenizer_name(ctx->model->tokenizer,
-                                         source->ids[i]);
-        }
-    }
-
-    mst_buf_init(&out);
-
-    rc = mst_reply_tokens(source->ids, strs, source->n_ids,
-                          ngx_http_mistral_context(ctx->model), &out);
-    ngx_free(strs);
-
-    if (rc != MST_OK) {
-        mst_buf_fini(&out);
+    list = ngx_pcalloc(ctx->request->pool, sizeof(mst_reply_tokens_t));
+    if (list == NULL) {
         ngx_http_mistral_fail_internal(ctx);
         return;
     }
+
+    list->ids = ctx->sources[0].ids;
+    list->n = ctx->sources[0].n_ids;
+    list->max_model_len = ngx_http_mistral_context(ctx->model);
+    list->name = ctx->body->return_token_strs ? ngx_http_mistral_token_name
+                                              : NULL;
+    list->data = ctx->model->tokenizer;
+
+    ctx->list = list;
+
+    if (list->n <= NGX_HTTP_MISTRAL_TOKENS) {
+        ngx_http_mistral_list_turn(ctx, 0);
+        return;
+    }
+
+    mlcf = ngx_http_get_module_loc_conf(ctx->request, ngx_http_mistral_module);
+
+    ngx_add_timer(&ctx->timer, mlcf->queue_timeout);
+    ngx_http_mistral_take_turn(ctx, ngx_http_mistral_list_turn);
+}
+
+
+static void
+ngx_http_mistral_list_turn(ngx_http_mistral_ctx_t *ctx, uint64_t end)
+{
+    int        rc;
+    mst_buf_t  out;
+
+    do {
+        rc = mst_reply_tokens(ctx->list, NGX_HTTP_MISTRAL_TOKENS, &ctx->out);
+    } while (rc == MST_AGAIN && (end == 0 || mst_time_ns() < end));
+
+    if (rc == MST_AGAIN) {
+        ngx_http_mistral_take_turn(ctx, ngx_http_mistral_list_turn);
+        return;
+    }
+
+    if (ctx->timer.timer_set) {
+        ngx_del_timer(&ctx->timer);
+    }
+
+    if (rc != MST_OK) {
+        ngx_http_mistral_fail_internal(ctx);
+        return;
+    }
+
+    out = ctx->out;
+    mst_buf_init(&ctx->out);
 
     ngx_http_mistral_finish(ctx, ngx_http_mistral_send_json(ctx->request,
                                                             NGX_HTTP_OK,

@@ -24,7 +24,8 @@ static ngx_http_mistral_ctx_t *ngx_http_mistral_enter(ngx_http_request_t *r,
 static ngx_int_t ngx_http_mistral_create_id(ngx_http_mistral_ctx_t *ctx);
 static void ngx_http_mistral_read_handler(ngx_http_request_t *r);
 static void ngx_http_mistral_body_handler(ngx_http_request_t *r);
-static u_char *ngx_http_mistral_gather(ngx_http_request_t *r, size_t *len);
+static void ngx_http_mistral_parsed(ngx_http_mistral_ctx_t *ctx,
+    ngx_int_t rc);
 static ngx_int_t ngx_http_mistral_resolve(ngx_http_mistral_ctx_t *ctx);
 static void ngx_http_mistral_cleanup(void *data);
 static void ngx_http_mistral_forget_variables(ngx_http_request_t *r);
@@ -371,13 +372,16 @@ ngx_http_mistral_read_handler(ngx_http_request_t *r)
 static void
 ngx_http_mistral_body_handler(ngx_http_request_t *r)
 {
-    ngx_int_t                rc;
-    ngx_http_mistral_ctx_t  *ctx;
+    ngx_http_mistral_parse(ngx_http_get_module_ctx(r, ngx_http_mistral_module),
+                           ngx_http_mistral_parsed);
+}
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_mistral_module);
 
-    rc = ngx_http_mistral_parse(ctx);
+/* here and below: NGX_DECLINED says that ctx->error is set */
 
+static void
+ngx_http_mistral_parsed(ngx_http_mistral_ctx_t *ctx, ngx_int_t rc)
+{
     if (rc == NGX_OK) {
         rc = ngx_http_mistral_resolve(ctx);
     }
@@ -395,105 +399,6 @@ ngx_http_mistral_body_handler(ngx_http_request_t *r)
     } else {
         ngx_http_mistral_fail_internal(ctx);
     }
-}
-
-
-/* here and below: NGX_DECLINED says that ctx->error is set */
-
-ngx_int_t
-ngx_http_mistral_parse(ngx_http_mistral_ctx_t *ctx)
-{
-    u_char              *copy;
-    size_t               len;
-    ngx_buf_t           *b;
-    ngx_chain_t         *cl;
-    ngx_http_request_t  *r;
-
-    r = ctx->request;
-    cl = r->request_body ? r->request_body->bufs : NULL;
-
-    if (ctx->parsed) {
-        return ctx->body ? NGX_OK : ctx->error.status ? NGX_DECLINED
-                                                      : NGX_ERROR;
-    }
-
-    ctx->parsed = 1;
-
-    if (cl && cl->next == NULL && ngx_buf_in_memory(cl->buf)) {
-        b = cl->buf;
-        ctx->body = mst_request_parse(ctx->api, (char *) b->pos,
-                                      b->last - b->pos, &ctx->error);
-
-    } else {
-        copy = ngx_http_mistral_gather(r, &len);
-        if (copy == NULL) {
-            return NGX_ERROR;
-        }
-
-        ctx->body = mst_request_parse(ctx->api, (char *) copy, len,
-                                      &ctx->error);
-        ngx_free(copy);
-    }
-
-    if (ctx->body == NULL) {
-        return ctx->error.status ? NGX_DECLINED : NGX_ERROR;
-    }
-
-    return NGX_OK;
-}
-
-
-/* the buffers stay as they are: a fallback sends them to somebody else */
-
-static u_char *
-ngx_http_mistral_gather(ngx_http_request_t *r, size_t *len)
-{
-    off_t         size;
-    u_char       *p, *copy;
-    ssize_t       n;
-    ngx_buf_t    *b;
-    ngx_chain_t  *cl, *bufs;
-
-    bufs = r->request_body ? r->request_body->bufs : NULL;
-    size = 0;
-
-    for (cl = bufs; cl; cl = cl->next) {
-        size += ngx_buf_size(cl->buf);
-    }
-
-    copy = ngx_alloc((size_t) size + 1, r->connection->log);
-    if (copy == NULL) {
-        return NULL;
-    }
-
-    p = copy;
-
-    for (cl = bufs; cl; cl = cl->next) {
-        b = cl->buf;
-
-        if (ngx_buf_in_memory(b)) {
-            p = ngx_cpymem(p, b->pos, b->last - b->pos);
-            continue;
-        }
-
-        if (!b->in_file) {
-            continue;                          /* the end of the chunks */
-        }
-
-        n = ngx_read_file(b->file, p, (size_t) (b->file_last - b->file_pos),
-                          b->file_pos);
-
-        if (n != (ssize_t) (b->file_last - b->file_pos)) {
-            ngx_free(copy);
-            return NULL;
-        }
-
-        p += n;
-    }
-
-    *len = p - copy;
-
-    return copy;
 }
 
 
@@ -567,8 +472,8 @@ ngx_http_mistral_release(ngx_http_mistral_ctx_t *ctx)
 {
     uint32_t  i;
 
-    if (ctx->encoding || ctx->handing) {
-        ctx->encoding = 0;
+    if (ctx->turning || ctx->handing) {
+        ctx->turning = 0;
         ctx->handing = 0;
         ngx_queue_remove(&ctx->queue);
     }
@@ -670,6 +575,7 @@ ngx_http_mistral_free(void *data)
 
     ngx_http_mistral_choices_fini(ctx);
     ngx_http_mistral_sources_fini(ctx);
+    ngx_http_mistral_body_fini(ctx);
     mst_request_destroy(ctx->body);
     mst_buf_fini(&ctx->out);
     mst_buf_fini(&ctx->spare);

@@ -5,8 +5,10 @@
  * share.
  *
  *   request.c   checks, body, model; the context's life
+ *   body.c      its bytes to what they ask for
  *   attempt.c   one model is asked, then maybe another
- *   prompt.c    messages or text to ids, in slices; /tokenize, /detokenize
+ *   prompt.c    messages or text to ids; /tokenize, /detokenize
+ *   turn.c      what of both takes long, in turns
  *   submit.c    lengths, queue places, SUBMIT, time limits
  *   response.c  what each record of the calls means
  *   choice.c    tokens to text, chunks and the end
@@ -20,6 +22,7 @@
 #define NGX_HTTP_MISTRAL_REQUEST_H
 
 #include "gateway/ngx_http_mistral.h"
+#include "api/mst_json_read.h"
 #include "text/mst_detok.h"
 #include "text/mst_prompt.h"
 #include "text/mst_stop.h"
@@ -28,6 +31,18 @@
 
 typedef struct ngx_http_mistral_ctx_s     ngx_http_mistral_ctx_t;
 typedef struct ngx_http_mistral_choice_s  ngx_http_mistral_choice_t;
+
+/* "end": of the turn, as mst_time_ns() */
+typedef void (*ngx_http_mistral_turn_pt)(ngx_http_mistral_ctx_t *ctx,
+    uint64_t end);
+
+/* NGX_OK, NGX_DECLINED: ctx->error, NGX_ERROR: no memory */
+typedef void (*ngx_http_mistral_parsed_pt)(ngx_http_mistral_ctx_t *ctx,
+    ngx_int_t rc);
+
+
+#define NGX_HTTP_MISTRAL_AT_ONCE  32768        /* bytes that need no turns */
+#define NGX_HTTP_MISTRAL_SLICE    (1500 * 1000)  /* ns of a turn */
 
 
 /* one prompt: a chat has one, a text completion may have many */
@@ -99,14 +114,21 @@ struct ngx_http_mistral_ctx_s {
 
     ngx_http_event_handler_pt    read_body;    /* nginx's reader of the body */
     mst_request_t               *body;         /* NULL: not parsed yet */
+    mst_json_read_t             *reader;       /* while it is parsed */
+    u_char                      *text;         /* what is read, a copy; NULL:
+                                                  nginx's buffer */
+    size_t                       text_len;
+    ngx_http_mistral_parsed_pt   parsed_handler;
+    ngx_http_mistral_turn_pt     turn;
+    ngx_uint_t                   turns;        /* that it has had */
     ngx_http_mistral_source_t   *sources;      /* [n_sources] */
     uint32_t                     n_sources;
     uint32_t                     n_encoded;    /* of them */
     ngx_queue_t                  live;         /* cancel.c: counted, not yet
                                                   settled */
-    ngx_queue_t                  queue;        /* of those that encode, then
-                                                  of those whose worker's ring
-                                                  is full */
+    ngx_queue_t                  queue;        /* of turns, then of those
+                                                  whose worker's ring is
+                                                  full */
     size_t                       n_ids;        /* of all prompts */
     uint32_t                     stop_ids[MST_MAX_STOP_IDS];
     uint32_t                     n_stop_ids;
@@ -125,6 +147,7 @@ struct ngx_http_mistral_ctx_s {
                                                   awaited: a worker that shuts
                                                   down waits for timers */
 
+    mst_reply_tokens_t          *list;         /* of /tokenize, in "out" */
     mst_reply_t                  reply;
     mst_buf_t                    out;          /* gathered, not yet sent */
     mst_buf_t                    spare;        /* memory of the busy buffer */
@@ -156,8 +179,9 @@ struct ngx_http_mistral_ctx_s {
 
     unsigned                     entered:1;    /* by the content handler */
     unsigned                     parsed:1;     /* body, or error, or no
-                                                  memory */
-    unsigned                     encoding:1;   /* in the queue */
+                                                  memory, or not yet */
+    unsigned                     read:1;       /* the JSON is */
+    unsigned                     turning:1;    /* in the queue */
     unsigned                     handing:1;    /* in the other queue */
     unsigned                     watched:1;    /* client's end is noticed */
     unsigned                     admitted:1;
@@ -202,7 +226,7 @@ void ngx_http_mistral_forget_error(ngx_http_mistral_ctx_t *ctx);
 /* request.c */
 
 /* the steps before the content handler's own: mistral_preread takes them
-   earlier.  parse: NGX_OK, NGX_DECLINED: ctx->error, NGX_ERROR: no memory */
+   earlier */
 ngx_http_mistral_ctx_t *ngx_http_mistral_create_ctx(ngx_http_request_t *r,
     mst_api_t api);
 
@@ -213,7 +237,6 @@ ngx_int_t ngx_http_mistral_check_type(ngx_http_request_t *r,
     mst_api_error_t *e);
 ngx_int_t ngx_http_mistral_read_body(ngx_http_request_t *r,
     ngx_http_client_body_handler_pt handler);
-ngx_int_t ngx_http_mistral_parse(ngx_http_mistral_ctx_t *ctx);
 
 /* the first header of the client with this name in lower case, or NULL */
 ngx_table_elt_t *ngx_http_mistral_header_in(ngx_http_request_t *r,
@@ -259,6 +282,16 @@ int ngx_http_mistral_end_choice(ngx_http_mistral_choice_t *choice,
 /* a piece of its text, which a stop string may end: choice->stopped */
 int ngx_http_mistral_say(ngx_http_mistral_choice_t *choice, const char *p,
     size_t n);
+
+/* body.c: the handler is called at once, or in a turn; the context may be gone
+   after it */
+void ngx_http_mistral_parse(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_parsed_pt handler);
+void ngx_http_mistral_body_fini(ngx_http_mistral_ctx_t *ctx);
+
+/* turn.c: the handler is called once, in a turn of its own */
+void ngx_http_mistral_take_turn(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_turn_pt handler);
 
 /* submit.c */
 void ngx_http_mistral_submit(ngx_http_mistral_ctx_t *ctx);

@@ -23,6 +23,7 @@ typedef enum {
     NGX_HTTP_MISTRAL_VAR_WASTED,
     NGX_HTTP_MISTRAL_VAR_PREEMPTIONS,
     NGX_HTTP_MISTRAL_VAR_MESSAGES,
+    NGX_HTTP_MISTRAL_VAR_TURNS,
     NGX_HTTP_MISTRAL_VAR_MAX_TOKENS
 } ngx_http_mistral_count_e;
 
@@ -134,6 +135,10 @@ static ngx_http_variable_t  ngx_http_mistral_vars[] = {
 
     { ngx_string("mistral_messages"), NULL,
       ngx_http_mistral_count_variable, NGX_HTTP_MISTRAL_VAR_MESSAGES,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("mistral_turns"), NULL,
+      ngx_http_mistral_count_variable, NGX_HTTP_MISTRAL_VAR_TURNS,
       NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("mistral_max_tokens"), NULL,
@@ -344,6 +349,10 @@ ngx_http_mistral_count_variable(ngx_http_request_t *r,
         return ctx && ctx->body && ctx->body->n_messages
                ? ngx_http_mistral_number(r, ctx->body->n_messages, v)
                : NGX_OK;
+    }
+
+    if (data == NGX_HTTP_MISTRAL_VAR_TURNS) {
+        return ctx ? ngx_http_mistral_number(r, ctx->turns, v) : NGX_OK;
     }
 
     if (ctx == NULL || ctx->n_choices == 0) {

@@ -75,6 +75,34 @@ out_is(int rc, const char *want)
 
 
 static mst_str_t
+name_of(const void *strs, uint32_t id)
+{
+    return ((const mst_str_t *) strs)[id ? 1 : 0];
+}
+
+
+/* of tokens 0 and others, in as many parts as the budget makes of them */
+
+static int
+tokens(const uint32_t *ids, const mst_str_t *strs, size_t n, uint32_t max,
+    size_t budget, mst_buf_t *b)
+{
+    int                 rc;
+    size_t              parts;
+    mst_reply_tokens_t  t = { ids, n, max, strs ? name_of : NULL, strs, 0 };
+
+    for (parts = 1; (rc = mst_reply_tokens(&t, budget, b)) == MST_AGAIN;
+         parts++)
+    {
+        assert_true(parts * budget < (strs ? 2 * n : n));
+    }
+
+    return rc;
+}
+
+
+
+static mst_str_t
 str(const char *z)
 {
     return mst_str(z, strlen(z));
@@ -330,6 +358,7 @@ test_logprobs(void **state)
 static void
 test_others(void **state)
 {
+    size_t             budget;
     mst_str_t          strs[2];
     mst_reply_model_t  m[2];
 
@@ -371,13 +400,20 @@ test_others(void **state)
     strs[0] = str("a\"");
     strs[1] = mst_str("\xe2\x82", 2);
 
-    out_is(mst_reply_tokens(ids, NULL, 2, 2048, &out),
-           "{\"tokens\":[0,4294967295],\"count\":2,\"max_model_len\":2048}");
-    out_is(mst_reply_tokens(ids, strs, 2, 2048, &out),
-           "{\"tokens\":[0,4294967295],\"count\":2,\"max_model_len\":2048,"
-           "\"token_strs\":[\"a\\\"\",\"\xef\xbf\xbd\xef\xbf\xbd\"]}");
-    out_is(mst_reply_tokens(NULL, NULL, 0, 2048, &out),
-           "{\"tokens\":[],\"count\":0,\"max_model_len\":2048}");
+    for (budget = 1; budget < 6; budget++) {
+        out_is(tokens(ids, NULL, 2, 2048, budget, &out),
+               "{\"tokens\":[0,4294967295],\"count\":2,"
+               "\"max_model_len\":2048}");
+        out_is(tokens(ids, strs, 2, 2048, budget, &out),
+               "{\"tokens\":[0,4294967295],\"count\":2,"
+               "\"max_model_len\":2048,"
+               "\"token_strs\":[\"a\\\"\",\"\xef\xbf\xbd\xef\xbf\xbd\"]}");
+        out_is(tokens(NULL, NULL, 0, 2048, budget, &out),
+               "{\"tokens\":[],\"count\":0,\"max_model_len\":2048}");
+        out_is(tokens(NULL, strs, 0, 2048, budget, &out),
+               "{\"tokens\":[],\"count\":0,\"max_model_len\":2048,"
+               "\"token_strs\":[]}");
+    }
 
     out_is(mst_reply_detokenize(mst_str("a\0b", 3), &out),
            "{\"prompt\":\"a\\u0000b\"}");
@@ -508,7 +544,7 @@ write_one(int i, mst_str_t s, mst_buf_t *b)
     mst_reply_choice_t      c;
     mst_reply_logprobs_t    l;
 
-    static const uint32_t  ids[] = { 1 };
+    static const uint32_t  ids[] = { 0 };
 
     r = i % 2 ? usage_chat : text;
     r.model = s;
@@ -550,7 +586,7 @@ write_one(int i, mst_str_t s, mst_buf_t *b)
                                  s.data);
         return mst_reply_sse_error(&e, b);
     default:
-        return mst_reply_tokens(ids, &s, 1, 5, b);
+        return tokens(ids, &s, 1, 5, 1, b);
     }
 }
 
