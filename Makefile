@@ -387,6 +387,7 @@ bench: all model
 	BUILD=$(BUILD) /usr/bin/python3 t/bench/engine.py --peer $(PEER) \
 	    $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
 	    $(if $(JSON),--json $(JSON))
+	@$(if $(ONLY),,$(MAKE) --no-print-directory bench-tokenizer)
 
 bench-peer: | $(VENV)/bin/pip
 	@$(MAKE) --no-print-directory deps PACKAGES="g++ cmake make"

@@ -5,6 +5,8 @@ import base64
 import glob
 import json
 import os
+import random
+import re
 import statistics
 import subprocess
 import sys
@@ -24,14 +26,40 @@ RUNS = 5
 
 FOREIGN = ("Вчера вечером мы долго говорили о погоде. 昨日の夜、私たちは長い間天気"
            "について話しました。 नमस्ते, आप कैसे हैं? Où est la bibliothèque, s'il vous "
-           "plaît? ") * 200
+           "plaît? ")
+
+
+def mixed(n):
+    """words of the paragraph in an order of their own"""
+    rnd = random.Random(n)
+    words = FOREIGN.split()
+    return " ".join(rnd.choices(words, k=n))
+
+
+def once():
+    """no word twice: all those of Python's library, and as many that nobody
+    ever wrote, of the other scripts' letters"""
+    rnd = random.Random(1)
+    seen = set()
+    for f in sorted(glob.glob(os.path.dirname(os.__file__) + "/*.py")):
+        with open(f, errors="replace") as src:
+            seen.update(re.findall(r"[A-Za-z]{3,}", src.read()))
+    runs = [re.findall(r"[\u0400-\u04ff]", FOREIGN),
+            re.findall(r"[\u3040-\u9fff]", FOREIGN),
+            re.findall(r"[\u0900-\u097f]", FOREIGN)]
+    for _ in range(len(seen)):
+        seen.add("".join(rnd.choices(rnd.choice(runs), k=rnd.randint(2, 9))))
+    words = sorted(seen)
+    rnd.shuffle(words)
+    return " ".join(words)
 
 
 def texts():
-    """Prose and code of this tree, and other scripts."""
+    """Prose and code of this tree, other scripts, and what no cache helps."""
     docs = [open(f).read() for f in sorted(glob.glob("docs/*.md"))]
     code = [open(f).read() for f in sorted(glob.glob("src/engine/*.c"))]
-    return {"prose": docs, "code": code, "scripts": [FOREIGN] * 4}
+    return {"prose": docs, "code": code, "scripts": [mixed(10000)],
+            "once": [once()]}
 
 
 def ours(kind, path, data, repeat):
