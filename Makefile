@@ -56,8 +56,8 @@ UNITS  = $(TESTS:t/unit/%.c=$(BUILD)/t/%)
 LAYOUT = $(shell cat src/shm/*.h src/base/mst_params.h \
              src/base/mst_outcome.h src/base/mst_tune.h | sha256sum | cut -c1-16)
 
-.PHONY: FORCE all lib unit units tsan fuzz fuzzers module clean deps model demo \
-        stop test install test-clients tokenizers
+.PHONY: FORCE all lib unit units tsan fuzz fuzzers libfuzzers module clean \
+        deps model demo stop test install test-clients tokenizers
 
 PORT     ?= 8080
 MODEL     = $(BUILD)/models/SmolLM2-135M-Instruct.Q4_1.gguf
@@ -213,7 +213,7 @@ $(BUILD)/t/fuzz/%: t/fuzz/%.c t/fuzz/fuzz.h $(REPLAY) $(BUILD)/libmst.a
 
 fuzzers: $(FUZZERS:t/fuzz/%.c=$(BUILD)/t/fuzz/%)
 
-fuzz:
+libfuzzers:
 	@command -v clang >/dev/null \
 	    || $(MAKE) --no-print-directory deps PACKAGES="make gcc clang \
 	        libclang-rt-14-dev libjansson-dev libcmocka-dev libssl-dev \
@@ -221,6 +221,8 @@ fuzz:
 	@$(MAKE) --no-print-directory CC=clang CFLAGS="-O1 -g" \
 	    SAN=1 FUZZ=1 BUILD=$(BUILD)/fuzz \
 	    fuzzers
+
+fuzz: libfuzzers
 	@BUILD=$(BUILD)/fuzz TIME=$(TIME) sh t/fuzz/run.sh
 
 # with SAN=1: an nginx that can load the module
@@ -359,8 +361,8 @@ stop:
 # units and whatever runs an nginx once more under ASan and UBSan, threads
 # under TSan, the CUDA half where there is a toolkit for it (t/cuda.t says what
 # became of it, and why not); then everything through one harness, whose last
-# line counts it all.  LONG=1 adds the clients of test-clients and what takes
-# longest
+# line counts it all.  LONG=1 adds the clients of test-clients, what takes
+# longest, and libFuzzer for 30 s a target
 
 test: PACKAGES += openssl libnginx-mod-http-echo libnginx-mod-http-lua \
                   prometheus
@@ -373,6 +375,7 @@ test: deps
 	    $(BUILD)/san/t/jinja_render $(BUILD)/san/t/mistral_render
 	@$(MAKE) --no-print-directory SAN=thread BUILD=$(BUILD)/tsan tsan
 	-@$(MAKE) --no-print-directory CUDA_LIB=$(BUILD)/t/libmst_cuda.so cuda
+	$(if $(LONG),@$(MAKE) --no-print-directory libfuzzers)
 	@BUILD=$(BUILD) LONG=$(LONG) perl t/run.pl
 
 # beside llama.cpp, where it is; it is kept outside the tree, since it takes

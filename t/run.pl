@@ -51,7 +51,7 @@ my @tests = @ARGV ? @ARGV : (
 );
 
 my $slow = qr{^$build/san/t/mst_(?:engine_model|forward)_test$
-              |^san:t/(?:directives|life_long)\.t$|^t/tsan\.t$}x;
+              |^san:t/(?:directives|life_long)\.t$|^t/(?:fuzz|tsan)\.t$}x;
 
 @tests = ((grep { /$slow/ } @tests), (grep { !/$slow/ } @tests));
 

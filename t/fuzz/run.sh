@@ -1,12 +1,13 @@
 #!/bin/sh
 
-# Runs every fuzz target for TIME seconds, one after the other; finds go on
+# Runs every fuzz target for TIME seconds (30), one after the other; finds go on
 # from the seeds and from what earlier runs have found.  Says where the input
 # of a crash lies.
 #
 #     BUILD=build/fuzz TIME=30 sh t/fuzz/run.sh [TARGET...]
 
 set -u
+TIME=${TIME:-30}
 
 bad=0
 mkdir -p "$BUILD/crash"
