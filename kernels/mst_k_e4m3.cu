@@ -145,31 +145,68 @@ mst_k_e4m3_rows(const mst_k_e4m3_rows_t *a, cudaStream_t stream)
 }
 
 
+/* 4 columns of h, with the product */
+
+static __device__ __forceinline__ float4
+mst_k_e4m3_added(const mst_k_e4m3_norm_t &a, uint32_t i, float scale)
+{
+    uint2    y;
+    float4   f, b, w;
+    float4  *h;
+
+    h = (float4 *) (a.h + (size_t) blockIdx.x * a.dim) + i;
+    f = *h;
+
+    if (a.y) {
+        y = __ldg((const uint2 *) (a.y + (size_t) blockIdx.x * a.dim) + i);
+        w = __ldg((const float4 *) a.y_scale + i);
+        b = a.bias ? __ldg((const float4 *) a.bias + i)
+                   : make_float4(0, 0, 0, 0);
+
+        f.x += __uint_as_float(y.x << 16) * scale * w.x + b.x;
+        f.y += __uint_as_float(y.x & 0xffff0000) * scale * w.y + b.y;
+        f.z += __uint_as_float(y.y << 16) * scale * w.z + b.z;
+        f.w += __uint_as_float(y.y & 0xffff0000) * scale * w.w + b.w;
+        *h = f;
+    }
+
+    return f;
+}
+
+
 static __global__ void
 __launch_bounds__(MST_K_E4M3_THREADS)
 mst_k_e4m3_norm_kernel(const __grid_constant__ mst_k_e4m3_norm_t a)
 {
-    float          r, sum, largest, factor;
+    float          r, sum, largest, factor, scale;
     float4         f, g;
     uint32_t       i;
-    uint8_t       *to;
     const float4  *h, *gain;
 
     mst_k_pdl_wait();
 
     h = (const float4 *) (a.h + (size_t) blockIdx.x * a.dim);
     gain = (const float4 *) a.gain;
-    to = a.to + (size_t) blockIdx.x * a.dim;
+    scale = a.scale[blockIdx.x];
     sum = largest = 0;
 
     for (i = threadIdx.x; i < a.dim / 4; i += blockDim.x) {
-        f = h[i];
-        g = __ldg(gain + i);
-        sum += f.x * f.x + f.y * f.y + f.z * f.z + f.w * f.w;
-        largest = fmaxf(fmaxf(largest,
-                              fmaxf(fabsf(f.x * g.x), fabsf(f.y * g.y))),
-                        fmaxf(fabsf(f.z * g.z), fabsf(f.w * g.w)));
+        f = mst_k_e4m3_added(a, i, scale);
+
+        if (a.to) {
+            g = __ldg(gain + i);
+            sum += f.x * f.x + f.y * f.y + f.z * f.z + f.w * f.w;
+            largest = fmaxf(fmaxf(largest,
+                                  fmaxf(fabsf(f.x * g.x), fabsf(f.y * g.y))),
+                            fmaxf(fabsf(f.z * g.z), fabsf(f.w * g.w)));
+        }
     }
+
+    if (a.to == NULL) {
+        return;
+    }
+
+    /* its barriers are between all readings of scale and its writing */
 
     r = rsqrtf(mst_k_block_sum(sum) / a.dim + a.eps);
     factor = mst_k_e4m3_factor(largest * r, a.scale + blockIdx.x) * r;
@@ -177,10 +214,9 @@ mst_k_e4m3_norm_kernel(const __grid_constant__ mst_k_e4m3_norm_t a)
     for (i = threadIdx.x; i < a.dim / 4; i += blockDim.x) {
         f = h[i];
         g = __ldg(gain + i);
-        ((uint32_t *) to)[i] = mst_k_e4m3x4(f.x * g.x * factor,
-                                            f.y * g.y * factor,
-                                            f.z * g.z * factor,
-                                            f.w * g.w * factor);
+        ((uint32_t *) (a.to + (size_t) blockIdx.x * a.dim))[i]
+            = mst_k_e4m3x4(f.x * g.x * factor, f.y * g.y * factor,
+                           f.z * g.z * factor, f.w * g.w * factor);
     }
 }
 
@@ -197,7 +233,8 @@ mst_k_e4m3_norm(const mst_k_e4m3_norm_t *a, cudaStream_t stream)
 /* 8 gated values from column 8 i on */
 
 static __device__ __forceinline__ void
-mst_k_e4m3_gated(const mst_k_e4m3_gate_t &a, uint32_t i, float *g)
+mst_k_e4m3_gated(const mst_k_e4m3_gate_t &a, uint32_t i, float scale,
+    float *g)
 {
     float            u[8];
     uint32_t         k;
@@ -209,6 +246,11 @@ mst_k_e4m3_gated(const mst_k_e4m3_gate_t &a, uint32_t i, float *g)
 
 #pragma unroll
     for (k = 0; k < 8; k++) {
+        if (a.gate_scale) {
+            g[k] *= scale * __ldg(a.gate_scale + 8 * i + k);
+            u[k] *= scale * __ldg(a.gate_scale + a.ff_dim + 8 * i + k);
+        }
+
         if (a.gate_bias) {
             g[k] += a.gate_bias[8 * i + k];
         }
@@ -226,21 +268,22 @@ static __global__ void
 __launch_bounds__(MST_K_E4M3_THREADS)
 mst_k_e4m3_gate_kernel(const __grid_constant__ mst_k_e4m3_gate_t a)
 {
-    float     g[8], largest, factor;
+    float     g[8], largest, factor, scale;
     uint32_t  i;
 
     mst_k_pdl_wait();
+    scale = a.scale[blockIdx.x];
     largest = 0;
 
     for (i = threadIdx.x; i < a.ff_dim / 8; i += blockDim.x) {
-        mst_k_e4m3_gated(a, i, g);
+        mst_k_e4m3_gated(a, i, scale, g);
         largest = mst_k_e4m3_largest(g, largest);
     }
 
     factor = mst_k_e4m3_factor(largest, a.scale + blockIdx.x);
 
     for (i = threadIdx.x; i < a.ff_dim / 8; i += blockDim.x) {
-        mst_k_e4m3_gated(a, i, g);
+        mst_k_e4m3_gated(a, i, scale, g);
         mst_k_e4m3_put(a.to + (size_t) blockIdx.x * a.ff_dim + 8 * i, g,
                        factor);
     }

@@ -29,12 +29,17 @@ typedef struct {
 int mst_k_e4m3_rows(const mst_k_e4m3_rows_t *a, cudaStream_t stream);
 
 
-/* x = h / rms(h) * gain */
+/* h += a product, then x = h / rms(h) * gain */
 typedef struct {
-    const float     *h;            /* [rows][dim] */
+    float           *h;            /* [rows][dim] */
+    const uint16_t  *y;            /* bf16 [rows][dim] of two e4m3, to be
+                                      scaled; NULL: h stays */
+    const float     *y_scale;      /* [dim] of the matrix; that of the rows is
+                                      in scale */
+    const float     *bias;         /* [dim] of the product, or NULL */
     const float     *gain;         /* [dim] */
-    uint8_t         *to;           /* [rows][dim] */
-    float           *scale;        /* [rows] */
+    uint8_t         *to;           /* [rows][dim]; NULL: the sum alone */
+    float           *scale;        /* [rows] of y's x; then of x */
     float            eps;
     uint32_t         dim;
     uint32_t         rows;
@@ -47,10 +52,14 @@ int mst_k_e4m3_norm(const mst_k_e4m3_norm_t *a, cudaStream_t stream);
 /* silu(gate) * up of the two halves of each row */
 typedef struct {
     const uint16_t  *gate_up;      /* bf16 [rows][2 * ff_dim] gate, up */
+    const float     *gate_scale;   /* [2 * ff_dim] of the matrix where they are
+                                      a product of two e4m3; NULL: they are
+                                      scaled */
     const float     *gate_bias;    /* [ff_dim] or NULL */
     const float     *up_bias;
     uint8_t         *to;           /* [rows][ff_dim] */
-    float           *scale;        /* [rows] */
+    float           *scale;        /* [rows] of gate_up's x, if gate_scale;
+                                      then of the result */
     uint32_t         ff_dim;
     uint32_t         rows;
     int              pdl;

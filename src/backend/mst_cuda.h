@@ -102,6 +102,7 @@ typedef struct {
 /* what a GEMM writes */
 typedef enum {
     MST_CUDA_BF16 = 0,
+    MST_CUDA_RAW,                          /* bf16; of e4m3 without scales */
     MST_CUDA_F32,
     MST_CUDA_ADD                           /* f32, onto what is there */
 } mst_cuda_out_t;
@@ -277,6 +278,7 @@ struct mst_backend_s {
     int                    decode;         /* one row for each sequence */
     int                    pdl;            /* the next kernel may start while
                                               the last one ends */
+    int                    normed;         /* x is the norm of h already */
     int                    rc;             /* of the launches so far */
 
     struct {
@@ -379,6 +381,14 @@ int mst_cuda_pdl(mst_backend_t *b);
 
 void mst_cuda_chain(mst_backend_t *b);
 void mst_cuda_head(mst_backend_t *b, uint32_t first, uint32_t n);
+
+/* who reads the residual stream after cmds[i] */
+typedef struct {
+    const mst_vector_t  *norm;             /* NULL: nobody */
+    const mst_matrix_t  *m;                /* NULL: the head */
+} mst_cuda_next_t;
+
+mst_cuda_next_t mst_cuda_chain_next(const mst_backend_t *b, uint32_t i);
 
 /* what both ways of a step have in common */
 void mst_cuda_chain_embed(mst_backend_t *b, const mst_matrix_t *embd);

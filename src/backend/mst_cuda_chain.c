@@ -22,6 +22,32 @@ mst_cuda_pdl(mst_backend_t *b)
 }
 
 
+mst_cuda_next_t
+mst_cuda_chain_next(const mst_backend_t *b, uint32_t i)
+{
+    mst_cuda_next_t        next = { NULL, NULL };
+    const mst_cuda_cmd_t  *cmd;
+
+    for (i++; i < b->n_cmds && next.norm == NULL; i++) {
+        cmd = &b->cmds[i];
+
+        if (cmd->op == MST_CUDA_QKV) {
+            next.norm = cmd->w->attn_norm;
+            next.m = cmd->w->qkv;
+
+        } else if (cmd->op == MST_CUDA_GATE_UP) {
+            next.norm = cmd->w->ffn_norm;
+            next.m = cmd->w->gate_up;
+
+        } else if (cmd->op == MST_CUDA_HEAD) {
+            next.norm = cmd->norm;
+        }
+    }
+
+    return next;
+}
+
+
 /* y[row][first ..] += bias, which may be NULL */
 
 static void
@@ -169,37 +195,45 @@ mst_cuda_product(mst_backend_t *b, const mst_matrix_t *m, const void *x,
 }
 
 
-/* x of a matrix of e4m3: rows of bf16, or the norm of h (from NULL) */
+/* x of a matrix of e4m3, from rows of bf16 */
 
 static void
-mst_cuda_e4m3(mst_backend_t *b, const uint16_t *from, uint32_t width,
-    const mst_vector_t *gain)
+mst_cuda_e4m3_rows(mst_backend_t *b, const uint16_t *from, uint32_t width)
 {
-    mst_k_e4m3_rows_t  rows = { 0 };
-    mst_k_e4m3_norm_t  norm = { 0 };
+    mst_k_e4m3_rows_t  a = { 0 };
 
-    if (from) {
-        rows.from = from;
-        rows.to = (uint8_t *) b->x;
-        rows.scale = b->x_scale;
-        rows.width = width;
-        rows.rows = b->bucket.rows;
-        rows.pdl = mst_cuda_pdl(b);
+    a.from = from;
+    a.to = (uint8_t *) b->x;
+    a.scale = b->x_scale;
+    a.width = width;
+    a.rows = b->bucket.rows;
+    a.pdl = mst_cuda_pdl(b);
 
-        mst_cuda_go(b, mst_k_e4m3_rows(&rows, b->stream));
-        return;
-    }
+    mst_cuda_go(b, mst_k_e4m3_rows(&a, b->stream));
+}
 
-    norm.h = b->h;
-    norm.gain = gain->f;
-    norm.to = (uint8_t *) b->x;
-    norm.scale = b->x_scale;
-    norm.eps = b->conf.rms_eps;
-    norm.dim = b->conf.dim;
-    norm.rows = b->bucket.rows;
-    norm.pdl = mst_cuda_pdl(b);
 
-    mst_cuda_go(b, mst_k_e4m3_norm(&norm, b->stream));
+/* h += what is in gate_up, of m (NULL: nothing is); x of the next norm */
+
+static void
+mst_cuda_e4m3_norm(mst_backend_t *b, const mst_matrix_t *m,
+    const mst_vector_t *bias, const mst_vector_t *gain)
+{
+    mst_k_e4m3_norm_t  a = { 0 };
+
+    a.h = b->h;
+    a.y = m ? b->gate_up : NULL;
+    a.y_scale = m ? m->scale : NULL;
+    a.bias = bias ? bias->f : NULL;
+    a.gain = gain ? gain->f : NULL;
+    a.to = gain ? (uint8_t *) b->x : NULL;
+    a.scale = b->x_scale;
+    a.eps = b->conf.rms_eps;
+    a.dim = b->conf.dim;
+    a.rows = b->bucket.rows;
+    a.pdl = mst_cuda_pdl(b);
+
+    mst_cuda_go(b, mst_k_e4m3_norm(&a, b->stream));
 }
 
 
@@ -226,78 +260,108 @@ mst_cuda_norm(mst_backend_t *b, const mst_vector_t *gain,
 
 static void
 mst_cuda_normed(mst_backend_t *b, const mst_matrix_t *m,
-    const mst_vector_t *gain, void *y)
+    const mst_vector_t *gain, void *y, mst_cuda_out_t out)
 {
-    if (m->type->e4m3) {
-        mst_cuda_e4m3(b, NULL, 0, gain);
+    if (b->normed) {
+        b->normed = 0;
+
+    } else if (m->type->e4m3) {
+        mst_cuda_e4m3_norm(b, NULL, NULL, gain);
 
     } else {
         mst_cuda_norm(b, gain, NULL, b->bucket.rows);
     }
 
-    mst_cuda_product(b, m, b->x, y, b->bucket.rows, MST_CUDA_BF16);
+    mst_cuda_product(b, m, b->x, y, b->bucket.rows, out);
 }
 
 
 static void
 mst_cuda_qkv(mst_backend_t *b, const mst_cuda_cmd_t *cmd)
 {
-    mst_cuda_normed(b, cmd->w->qkv, cmd->w->attn_norm, b->qkv);
+    mst_cuda_normed(b, cmd->w->qkv, cmd->w->attn_norm, b->qkv, MST_CUDA_BF16);
     mst_cuda_chain_bias(b, cmd->w);
 }
 
 
-static void
-mst_cuda_add(mst_backend_t *b, const mst_matrix_t *m, const uint16_t *x,
-    const mst_vector_t *bias)
-{
-    mst_cuda_product(b, m, x, b->h, b->bucket.rows, MST_CUDA_ADD);
-    mst_cuda_bias(b, b->h, b->conf.dim, bias, 0);
-}
-
+/* h += m x by cmds[i] */
 
 static void
-mst_cuda_out(mst_backend_t *b, const mst_backend_layer_t *w)
+mst_cuda_add(mst_backend_t *b, uint32_t i, const mst_matrix_t *m,
+    const uint16_t *x, const mst_vector_t *bias)
 {
-    if (w->out->type->e4m3) {
-        mst_cuda_e4m3(b, b->mix, b->q_dim, NULL);
-        mst_cuda_add(b, w->out, b->x, w->out_bias);
+    mst_cuda_next_t  next;
+
+    if (!m->type->e4m3) {
+        mst_cuda_product(b, m, x, b->h, b->bucket.rows, MST_CUDA_ADD);
+        mst_cuda_bias(b, b->h, b->conf.dim, bias, 0);
         return;
     }
 
-    mst_cuda_add(b, w->out, b->mix, w->out_bias);
+    next = mst_cuda_chain_next(b, i);
+    b->normed = next.m && next.m->type->e4m3;
+
+    mst_cuda_product(b, m, x, b->gate_up, b->bucket.rows, MST_CUDA_RAW);
+    mst_cuda_e4m3_norm(b, m, bias, b->normed ? next.norm : NULL);
 }
 
 
 static void
-mst_cuda_gate_up(mst_backend_t *b, const mst_cuda_cmd_t *cmd)
+mst_cuda_out(mst_backend_t *b, uint32_t i)
 {
-    const float        *gate, *up;
-    mst_k_swiglu_t      a = { 0 };
-    mst_k_e4m3_gate_t   e = { 0 };
+    const mst_backend_layer_t  *w;
 
-    mst_cuda_normed(b, cmd->w->gate_up, cmd->w->ffn_norm, b->gate_up);
+    w = b->cmds[i].w;
 
-    gate = cmd->w->gate_bias ? cmd->w->gate_bias->f : NULL;
-    up = cmd->w->up_bias ? cmd->w->up_bias->f : NULL;
+    if (w->out->type->e4m3) {
+        mst_cuda_e4m3_rows(b, b->mix, b->q_dim);
+    }
 
-    if (cmd->w->down->type->e4m3) {
-        e.gate_up = b->gate_up;
-        e.gate_bias = gate;
-        e.up_bias = up;
-        e.to = (uint8_t *) b->act;
-        e.scale = b->x_scale;
-        e.ff_dim = b->conf.ff_dim;
-        e.rows = b->bucket.rows;
-        e.pdl = mst_cuda_pdl(b);
+    mst_cuda_add(b, i, w->out, w->out->type->e4m3 ? b->x : b->mix,
+                 w->out_bias);
+}
 
-        mst_cuda_go(b, mst_k_e4m3_gate(&e, b->stream));
+
+static void
+mst_cuda_gate_e4m3(mst_backend_t *b, const mst_backend_layer_t *w,
+    const float *gate_bias, const float *up_bias)
+{
+    mst_k_e4m3_gate_t  a = { 0 };
+
+    a.gate_up = b->gate_up;
+    a.gate_scale = w->gate_up->scale;
+    a.gate_bias = gate_bias;
+    a.up_bias = up_bias;
+    a.to = (uint8_t *) b->act;
+    a.scale = b->x_scale;
+    a.ff_dim = b->conf.ff_dim;
+    a.rows = b->bucket.rows;
+    a.pdl = mst_cuda_pdl(b);
+
+    mst_cuda_go(b, mst_k_e4m3_gate(&a, b->stream));
+}
+
+
+static void
+mst_cuda_gate_up(mst_backend_t *b, const mst_backend_layer_t *w)
+{
+    const float     *gate_bias, *up_bias;
+    mst_k_swiglu_t   a = { 0 };
+
+    gate_bias = w->gate_bias ? w->gate_bias->f : NULL;
+    up_bias = w->up_bias ? w->up_bias->f : NULL;
+
+    mst_cuda_normed(b, w->gate_up, w->ffn_norm, b->gate_up,
+                    w->down->type->e4m3 ? MST_CUDA_RAW : MST_CUDA_BF16);
+
+    if (w->down->type->e4m3) {
+        mst_cuda_gate_e4m3(b, w, gate_bias, up_bias);
         return;
     }
 
     a.gate_up = b->gate_up;
-    a.gate_bias = gate;
-    a.up_bias = up;
+    a.gate_bias = gate_bias;
+    a.up_bias = up_bias;
     a.y = b->act;
     a.ff_dim = b->conf.ff_dim;
     a.rows = b->bucket.rows;
@@ -325,8 +389,12 @@ mst_cuda_head(mst_backend_t *b, uint32_t first, uint32_t n)
 
 
 static void
-mst_cuda_chain_run(mst_backend_t *b, const mst_cuda_cmd_t *cmd)
+mst_cuda_chain_run(mst_backend_t *b, uint32_t i)
 {
+    const mst_cuda_cmd_t  *cmd;
+
+    cmd = &b->cmds[i];
+
     switch (cmd->op) {
 
     case MST_CUDA_EMBED:
@@ -342,15 +410,15 @@ mst_cuda_chain_run(mst_backend_t *b, const mst_cuda_cmd_t *cmd)
         break;
 
     case MST_CUDA_OUT:
-        mst_cuda_out(b, cmd->w);
+        mst_cuda_out(b, i);
         break;
 
     case MST_CUDA_GATE_UP:
-        mst_cuda_gate_up(b, cmd);
+        mst_cuda_gate_up(b, cmd->w);
         break;
 
     case MST_CUDA_DOWN:
-        mst_cuda_add(b, cmd->w->down, b->act, cmd->w->down_bias);
+        mst_cuda_add(b, i, cmd->w->down, b->act, cmd->w->down_bias);
         break;
 
     case MST_CUDA_HEAD:
@@ -366,6 +434,7 @@ mst_cuda_chain(mst_backend_t *b)
     uint32_t  i;
 
     b->pdl = 0;
+    b->normed = 0;
     fused = b->bucket.rows <= b->fused_rows;
 
     for (i = 0; i < b->n_cmds; i++) {
@@ -373,7 +442,7 @@ mst_cuda_chain(mst_backend_t *b)
             mst_cuda_fused_run(b, i);
 
         } else {
-            mst_cuda_chain_run(b, &b->cmds[i]);
+            mst_cuda_chain_run(b, i);
         }
     }
 }

@@ -13,40 +13,6 @@
 #include "backend/mst_cuda.h"
 
 
-typedef struct {
-    const mst_vector_t  *norm;
-    const mst_matrix_t  *m;                /* that reads x; NULL: nobody */
-} mst_cuda_next_t;
-
-
-/* what reads the residual stream after cmds[i] */
-
-static mst_cuda_next_t
-mst_cuda_fused_next(const mst_backend_t *b, uint32_t i)
-{
-    mst_cuda_next_t        next = { NULL, NULL };
-    const mst_cuda_cmd_t  *cmd;
-
-    for (i++; i < b->n_cmds && next.norm == NULL; i++) {
-        cmd = &b->cmds[i];
-
-        if (cmd->op == MST_CUDA_QKV) {
-            next.norm = cmd->w->attn_norm;
-            next.m = cmd->w->qkv;
-
-        } else if (cmd->op == MST_CUDA_GATE_UP) {
-            next.norm = cmd->w->ffn_norm;
-            next.m = cmd->w->gate_up;
-
-        } else if (cmd->op == MST_CUDA_HEAD) {
-            next.norm = cmd->norm;
-        }
-    }
-
-    return next;
-}
-
-
 static int
 mst_cuda_fused_e4m3(const mst_matrix_t *m)
 {
@@ -174,7 +140,7 @@ mst_cuda_fused_out(mst_backend_t *b, uint32_t i)
     a.x_mul = MST_CUDA_MIX_MUL;
     a.bias = w->out_bias ? w->out_bias->f : NULL;
 
-    mst_cuda_fused_add(b, w->out, &a, 0, mst_cuda_fused_next(b, i));
+    mst_cuda_fused_add(b, w->out, &a, 0, mst_cuda_chain_next(b, i));
 }
 
 
@@ -208,7 +174,7 @@ mst_cuda_fused_down(mst_backend_t *b, uint32_t i)
     a.x = b->fused.act;
     a.x_mul = MST_CUDA_ACT_MUL;
     a.bias = w->down_bias ? w->down_bias->f : NULL;
-    next = mst_cuda_fused_next(b, i);
+    next = mst_cuda_chain_next(b, i);
 
     /* the last one of a step that wants no logits */
 
@@ -251,7 +217,7 @@ mst_cuda_fused_run(mst_backend_t *b, uint32_t i)
     switch (cmd->op) {
 
     case MST_CUDA_EMBED:
-        next = mst_cuda_fused_next(b, i);
+        next = mst_cuda_chain_next(b, i);
         mst_cuda_chain_embed(b, cmd->matrix);
         mst_cuda_fused_first(b, next.norm, next.m, NULL, b->bucket.rows);
         break;

@@ -80,6 +80,13 @@ mst_cuda_gemm_free(mst_backend_t *b)
 }
 
 
+static int
+mst_cuda_gemm_scaled(const mst_cuda_gemm_t *g)
+{
+    return g->e4m3 && g->out != MST_CUDA_RAW;
+}
+
+
 /* one for each row of the matrix, one for each x */
 
 static int
@@ -120,7 +127,9 @@ mst_cuda_gemm_run(mst_backend_t *b, const mst_cuda_gemm_t *g,
 {
     const float  one = 1, beta = g->out == MST_CUDA_ADD ? 1 : 0;
 
-    if (g->e4m3 && mst_cuda_gemm_scales(g, m->scale, b->x_scale) != 0) {
+    if (mst_cuda_gemm_scaled(g)
+        && mst_cuda_gemm_scales(g, m->scale, b->x_scale) != MST_OK)
+    {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
 
@@ -140,7 +149,7 @@ mst_cuda_gemm_describe(mst_cuda_gemm_t *g, const float *w, const float *x)
     fast = 1;
     turned = CUBLAS_OP_T;
     in = g->e4m3 ? CUDA_R_8F_E4M3 : CUDA_R_16BF;
-    type = g->out == MST_CUDA_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+    type = g->out <= MST_CUDA_RAW ? CUDA_R_16BF : CUDA_R_32F;
 
     if (cublasLtMatmulDescCreate(&g->op, CUBLAS_COMPUTE_32F, CUDA_R_32F)
         || cublasLtMatmulDescSetAttribute(g->op, CUBLASLT_MATMUL_DESC_TRANSA,
@@ -149,7 +158,8 @@ mst_cuda_gemm_describe(mst_cuda_gemm_t *g, const float *w, const float *x)
             && (cublasLtMatmulDescSetAttribute(g->op,
                                            CUBLASLT_MATMUL_DESC_FAST_ACCUM,
                                            &fast, sizeof(fast))
-                || mst_cuda_gemm_scales(g, w, x) != MST_OK))
+                || (mst_cuda_gemm_scaled(g)
+                    && mst_cuda_gemm_scales(g, w, x) != MST_OK)))
         || cublasLtMatrixLayoutCreate(&g->w, in, g->width, g->rows, g->width)
         || cublasLtMatrixLayoutCreate(&g->x, in, g->width, g->n, g->width)
         || cublasLtMatrixLayoutCreate(&g->y, type, g->rows, g->n, g->rows))
@@ -355,9 +365,10 @@ mst_cuda_gemm_tune_one(mst_backend_t *b, mst_cuda_gemm_t *g,
 
 static int
 mst_cuda_gemm_tune_shape(mst_backend_t *b, uint32_t rows, uint32_t width,
-    uint32_t n, mst_cuda_out_t out, const cudaEvent_t *events)
+    uint32_t n, mst_cuda_out_t out, int raw, const cudaEvent_t *events)
 {
     uint32_t             seen;
+    mst_cuda_out_t       how;
     mst_cuda_gemm_t     *g;
     const mst_matrix_t  *m;
 
@@ -371,7 +382,8 @@ mst_cuda_gemm_tune_shape(mst_backend_t *b, uint32_t rows, uint32_t width,
         }
 
         seen |= 1u << m->type->e4m3;
-        g = mst_cuda_gemm_find(b, m, n, out);
+        how = m->type->e4m3 && raw ? MST_CUDA_RAW : out;
+        g = mst_cuda_gemm_find(b, m, n, how);
 
         if (g == NULL) {
             return MST_ERROR;
@@ -397,12 +409,13 @@ mst_cuda_gemm_tune_rows(mst_backend_t *b, uint32_t rows,
         uint32_t        rows;
         uint32_t        width;
         mst_cuda_out_t  out;
+        int             raw;       /* where the matrix is e4m3 */
     } shapes[] = {
-        { b->qkv_dim, c->dim, MST_CUDA_BF16 },
-        { c->dim, b->q_dim, MST_CUDA_ADD },
-        { 2 * c->ff_dim, c->dim, MST_CUDA_BF16 },
-        { c->dim, c->ff_dim, MST_CUDA_ADD },
-        { c->n_vocab, c->dim, MST_CUDA_F32 }
+        { b->qkv_dim, c->dim, MST_CUDA_BF16, 0 },
+        { c->dim, b->q_dim, MST_CUDA_ADD, 1 },
+        { 2 * c->ff_dim, c->dim, MST_CUDA_BF16, 1 },
+        { c->dim, c->ff_dim, MST_CUDA_ADD, 1 },
+        { c->n_vocab, c->dim, MST_CUDA_F32, 0 }
     };
 
     for (i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
@@ -411,7 +424,8 @@ mst_cuda_gemm_tune_rows(mst_backend_t *b, uint32_t rows,
         }
 
         if (mst_cuda_gemm_tune_shape(b, shapes[i].rows, shapes[i].width, rows,
-                                     shapes[i].out, events) != MST_OK)
+                                     shapes[i].out, shapes[i].raw, events)
+            != MST_OK)
         {
             return MST_ERROR;
         }
