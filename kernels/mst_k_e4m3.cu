@@ -1,8 +1,9 @@
 
 /*
- * Rows of e4m3: see mst_k_e4m3.h.  A CTA has a row, and reads it twice (the
- * norm: three times), from the L1 or L2 but for the first: bytes in are
- * 2 width (norm 4 dim, gate 4 ff_dim), out width.  Bound by bytes.
+ * Rows of e4m3: see mst_k_e4m3.h.  A CTA has a row and keeps it in registers
+ * until its largest element is known; what of a row is longer than these is
+ * computed twice.  Bytes in are 2 width (norm 4 dim, with a product 10 dim,
+ * gate 4 ff_dim), out width.  Bound by bytes.
  */
 
 #include <cuda_fp8.h>
@@ -12,6 +13,7 @@
 
 #define MST_K_E4M3_MOST     448.0f
 #define MST_K_E4M3_THREADS  512
+#define MST_K_E4M3_KEPT     4          /* groups of 8 that a thread keeps */
 
 
 /* over a block of whole warps; all threads get it */
@@ -108,31 +110,65 @@ mst_k_e4m3_put(uint8_t *to, const float *f, float factor)
 }
 
 
+/* a row of "get(i, f)", 8 elements from 8 i on */
+
+template <class G>
+static __device__ __forceinline__ void
+mst_k_e4m3_row(const G &get, uint32_t width, uint8_t *to, float *scale)
+{
+    float     kept[MST_K_E4M3_KEPT][8], f[8], largest, factor;
+    uint32_t  i, k, n;
+
+    n = width / 8;
+    largest = 0;
+
+#pragma unroll
+    for (k = 0; k < MST_K_E4M3_KEPT; k++) {
+        i = threadIdx.x + k * blockDim.x;
+
+        if (i < n) {
+            get(i, kept[k]);
+            largest = mst_k_e4m3_largest(kept[k], largest);
+        }
+    }
+
+    for (i = threadIdx.x + k * blockDim.x; i < n; i += blockDim.x) {
+        get(i, f);
+        largest = mst_k_e4m3_largest(f, largest);
+    }
+
+    factor = mst_k_e4m3_factor(largest, scale + blockIdx.x);
+    to += (size_t) blockIdx.x * width;
+
+#pragma unroll
+    for (k = 0; k < MST_K_E4M3_KEPT; k++) {
+        i = threadIdx.x + k * blockDim.x;
+
+        if (i < n) {
+            mst_k_e4m3_put(to + 8 * i, kept[k], factor);
+        }
+    }
+
+    for (i = threadIdx.x + k * blockDim.x; i < n; i += blockDim.x) {
+        get(i, f);
+        mst_k_e4m3_put(to + 8 * i, f, factor);
+    }
+}
+
+
 static __global__ void
 __launch_bounds__(MST_K_E4M3_THREADS)
 mst_k_e4m3_rows_kernel(const __grid_constant__ mst_k_e4m3_rows_t a)
 {
-    float            f[8], largest, factor;
-    uint32_t         i;
     const uint16_t  *from;
 
     mst_k_pdl_wait();
 
     from = a.from + (size_t) blockIdx.x * a.width;
-    largest = 0;
 
-    for (i = threadIdx.x; i < a.width / 8; i += blockDim.x) {
+    mst_k_e4m3_row([&](uint32_t i, float *f) {
         mst_k_e4m3_unpack(from + 8 * i, f);
-        largest = mst_k_e4m3_largest(f, largest);
-    }
-
-    factor = mst_k_e4m3_factor(largest, a.scale + blockIdx.x);
-
-    for (i = threadIdx.x; i < a.width / 8; i += blockDim.x) {
-        mst_k_e4m3_unpack(from + 8 * i, f);
-        mst_k_e4m3_put(a.to + (size_t) blockIdx.x * a.width + 8 * i, f,
-                       factor);
-    }
+    }, a.width, a.to, a.scale);
 }
 
 
@@ -145,32 +181,52 @@ mst_k_e4m3_rows(const mst_k_e4m3_rows_t *a, cudaStream_t stream)
 }
 
 
-/* 4 columns of h, with the product */
+/* 8 columns of h, with the product */
 
-static __device__ __forceinline__ float4
-mst_k_e4m3_added(const mst_k_e4m3_norm_t &a, uint32_t i, float scale)
+static __device__ __forceinline__ void
+mst_k_e4m3_added(const mst_k_e4m3_norm_t &a, uint32_t i, float scale,
+    float *f)
 {
-    uint2    y;
-    float4   f, b, w;
-    float4  *h;
+    float      y[8];
+    float4    *h;
+    uint32_t   k;
 
-    h = (float4 *) (a.h + (size_t) blockIdx.x * a.dim) + i;
-    f = *h;
+    h = (float4 *) (a.h + (size_t) blockIdx.x * a.dim) + 2 * i;
+    *(float4 *) f = h[0];
+    *(float4 *) (f + 4) = h[1];
 
-    if (a.y) {
-        y = __ldg((const uint2 *) (a.y + (size_t) blockIdx.x * a.dim) + i);
-        w = __ldg((const float4 *) a.y_scale + i);
-        b = a.bias ? __ldg((const float4 *) a.bias + i)
-                   : make_float4(0, 0, 0, 0);
-
-        f.x += __uint_as_float(y.x << 16) * scale * w.x + b.x;
-        f.y += __uint_as_float(y.x & 0xffff0000) * scale * w.y + b.y;
-        f.z += __uint_as_float(y.y << 16) * scale * w.z + b.z;
-        f.w += __uint_as_float(y.y & 0xffff0000) * scale * w.w + b.w;
-        *h = f;
+    if (a.y == NULL) {
+        return;
     }
 
-    return f;
+    mst_k_e4m3_unpack(a.y + (size_t) blockIdx.x * a.dim + 8 * i, y);
+
+#pragma unroll
+    for (k = 0; k < 8; k++) {
+        f[k] += y[k] * scale * __ldg(a.y_scale + 8 * i + k)
+                + (a.bias ? __ldg(a.bias + 8 * i + k) : 0);
+    }
+
+    h[0] = *(float4 *) f;
+    h[1] = *(float4 *) (f + 4);
+}
+
+
+/* sums of squares and the largest of what is multiplied by the gain */
+
+static __device__ __forceinline__ void
+mst_k_e4m3_weigh(const mst_k_e4m3_norm_t &a, uint32_t i, float *f,
+    float *sum, float *largest)
+{
+    uint32_t  k;
+
+#pragma unroll
+    for (k = 0; k < 8; k++) {
+        *sum += f[k] * f[k];
+        f[k] *= __ldg(a.gain + 8 * i + k);
+    }
+
+    *largest = mst_k_e4m3_largest(f, *largest);
 }
 
 
@@ -178,27 +234,35 @@ static __global__ void
 __launch_bounds__(MST_K_E4M3_THREADS)
 mst_k_e4m3_norm_kernel(const __grid_constant__ mst_k_e4m3_norm_t a)
 {
-    float          r, sum, largest, factor, scale;
-    float4         f, g;
-    uint32_t       i;
-    const float4  *h, *gain;
+    float          kept[MST_K_E4M3_KEPT][8], f[8], r, sum, largest, scale;
+    uint32_t       i, k, n;
+    uint8_t       *to;
+    const float   *h;
 
     mst_k_pdl_wait();
 
-    h = (const float4 *) (a.h + (size_t) blockIdx.x * a.dim);
-    gain = (const float4 *) a.gain;
+    n = a.dim / 8;
     scale = a.scale[blockIdx.x];
     sum = largest = 0;
 
-    for (i = threadIdx.x; i < a.dim / 4; i += blockDim.x) {
-        f = mst_k_e4m3_added(a, i, scale);
+#pragma unroll
+    for (k = 0; k < MST_K_E4M3_KEPT; k++) {
+        i = threadIdx.x + k * blockDim.x;
+
+        if (i < n) {
+            mst_k_e4m3_added(a, i, scale, kept[k]);
+
+            if (a.to) {
+                mst_k_e4m3_weigh(a, i, kept[k], &sum, &largest);
+            }
+        }
+    }
+
+    for (i = threadIdx.x + k * blockDim.x; i < n; i += blockDim.x) {
+        mst_k_e4m3_added(a, i, scale, f);
 
         if (a.to) {
-            g = __ldg(gain + i);
-            sum += f.x * f.x + f.y * f.y + f.z * f.z + f.w * f.w;
-            largest = fmaxf(fmaxf(largest,
-                                  fmaxf(fabsf(f.x * g.x), fabsf(f.y * g.y))),
-                            fmaxf(fabsf(f.z * g.z), fabsf(f.w * g.w)));
+            mst_k_e4m3_weigh(a, i, f, &sum, &largest);
         }
     }
 
@@ -209,14 +273,25 @@ mst_k_e4m3_norm_kernel(const __grid_constant__ mst_k_e4m3_norm_t a)
     /* its barriers are between all readings of scale and its writing */
 
     r = rsqrtf(mst_k_block_sum(sum) / a.dim + a.eps);
-    factor = mst_k_e4m3_factor(largest * r, a.scale + blockIdx.x) * r;
+    r *= mst_k_e4m3_factor(largest * r, a.scale + blockIdx.x);
+    to = a.to + (size_t) blockIdx.x * a.dim;
 
-    for (i = threadIdx.x; i < a.dim / 4; i += blockDim.x) {
-        f = h[i];
-        g = __ldg(gain + i);
-        ((uint32_t *) (a.to + (size_t) blockIdx.x * a.dim))[i]
-            = mst_k_e4m3x4(f.x * g.x * factor, f.y * g.y * factor,
-                           f.z * g.z * factor, f.w * g.w * factor);
+#pragma unroll
+    for (k = 0; k < MST_K_E4M3_KEPT; k++) {
+        i = threadIdx.x + k * blockDim.x;
+
+        if (i < n) {
+            mst_k_e4m3_put(to + 8 * i, kept[k], r);
+        }
+    }
+
+    h = a.h + (size_t) blockIdx.x * a.dim;
+
+    for (i = threadIdx.x + k * blockDim.x; i < n; i += blockDim.x) {
+        *(float4 *) f = ((const float4 *) h)[2 * i];
+        *(float4 *) (f + 4) = ((const float4 *) h)[2 * i + 1];
+        mst_k_e4m3_weigh(a, i, f, &sum, &largest);
+        mst_k_e4m3_put(to + 8 * i, f, r);
     }
 }
 
@@ -233,8 +308,7 @@ mst_k_e4m3_norm(const mst_k_e4m3_norm_t *a, cudaStream_t stream)
 /* 8 gated values from column 8 i on */
 
 static __device__ __forceinline__ void
-mst_k_e4m3_gated(const mst_k_e4m3_gate_t &a, uint32_t i, float scale,
-    float *g)
+mst_k_e4m3_gated(const mst_k_e4m3_gate_t &a, uint32_t i, float *g)
 {
     float            u[8];
     uint32_t         k;
@@ -246,11 +320,6 @@ mst_k_e4m3_gated(const mst_k_e4m3_gate_t &a, uint32_t i, float scale,
 
 #pragma unroll
     for (k = 0; k < 8; k++) {
-        if (a.gate_scale) {
-            g[k] *= scale * __ldg(a.gate_scale + 8 * i + k);
-            u[k] *= scale * __ldg(a.gate_scale + a.ff_dim + 8 * i + k);
-        }
-
         if (a.gate_bias) {
             g[k] += a.gate_bias[8 * i + k];
         }
@@ -268,25 +337,11 @@ static __global__ void
 __launch_bounds__(MST_K_E4M3_THREADS)
 mst_k_e4m3_gate_kernel(const __grid_constant__ mst_k_e4m3_gate_t a)
 {
-    float     g[8], largest, factor, scale;
-    uint32_t  i;
-
     mst_k_pdl_wait();
-    scale = a.scale[blockIdx.x];
-    largest = 0;
 
-    for (i = threadIdx.x; i < a.ff_dim / 8; i += blockDim.x) {
-        mst_k_e4m3_gated(a, i, scale, g);
-        largest = mst_k_e4m3_largest(g, largest);
-    }
-
-    factor = mst_k_e4m3_factor(largest, a.scale + blockIdx.x);
-
-    for (i = threadIdx.x; i < a.ff_dim / 8; i += blockDim.x) {
-        mst_k_e4m3_gated(a, i, scale, g);
-        mst_k_e4m3_put(a.to + (size_t) blockIdx.x * a.ff_dim + 8 * i, g,
-                       factor);
-    }
+    mst_k_e4m3_row([&](uint32_t i, float *g) {
+        mst_k_e4m3_gated(a, i, g);
+    }, a.ff_dim, a.to, a.scale);
 }
 
 

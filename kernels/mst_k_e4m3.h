@@ -52,14 +52,10 @@ int mst_k_e4m3_norm(const mst_k_e4m3_norm_t *a, cudaStream_t stream);
 /* silu(gate) * up of the two halves of each row */
 typedef struct {
     const uint16_t  *gate_up;      /* bf16 [rows][2 * ff_dim] gate, up */
-    const float     *gate_scale;   /* [2 * ff_dim] of the matrix where they are
-                                      a product of two e4m3; NULL: they are
-                                      scaled */
     const float     *gate_bias;    /* [ff_dim] or NULL */
     const float     *up_bias;
     uint8_t         *to;           /* [rows][ff_dim] */
-    float           *scale;        /* [rows] of gate_up's x, if gate_scale;
-                                      then of the result */
+    float           *scale;        /* [rows] */
     uint32_t         ff_dim;
     uint32_t         rows;
     int              pdl;

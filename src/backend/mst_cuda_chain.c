@@ -146,6 +146,23 @@ mst_cuda_plain(mst_backend_t *b, uint32_t layer)
 }
 
 
+/* are there sequences of one row?  A step that is recorded has nothing else */
+
+static int
+mst_cuda_single(const mst_backend_t *b)
+{
+    uint32_t  i;
+
+    for (i = 0; i < b->step.n_seqs; i++) {
+        if (b->step.seqs[i].n == 1) {
+            return 1;
+        }
+    }
+
+    return b->decode;
+}
+
+
 void
 mst_cuda_chain_attend(mst_backend_t *b, uint32_t layer, void *out,
     mst_k_out_t out_type)
@@ -179,8 +196,10 @@ mst_cuda_chain_attend(mst_backend_t *b, uint32_t layer, void *out,
         mst_cuda_go(b, mst_k_attn_prefill(&a, b->stream));
     }
 
-    a.pdl = mst_cuda_pdl(b);
-    mst_cuda_go(b, mst_k_attn_decode(&a, b->stream));
+    if (mst_cuda_single(b)) {
+        a.pdl = mst_cuda_pdl(b);
+        mst_cuda_go(b, mst_k_attn_decode(&a, b->stream));
+    }
 }
 
 
@@ -260,7 +279,7 @@ mst_cuda_norm(mst_backend_t *b, const mst_vector_t *gain,
 
 static void
 mst_cuda_normed(mst_backend_t *b, const mst_matrix_t *m,
-    const mst_vector_t *gain, void *y, mst_cuda_out_t out)
+    const mst_vector_t *gain, void *y)
 {
     if (b->normed) {
         b->normed = 0;
@@ -272,14 +291,14 @@ mst_cuda_normed(mst_backend_t *b, const mst_matrix_t *m,
         mst_cuda_norm(b, gain, NULL, b->bucket.rows);
     }
 
-    mst_cuda_product(b, m, b->x, y, b->bucket.rows, out);
+    mst_cuda_product(b, m, b->x, y, b->bucket.rows, MST_CUDA_BF16);
 }
 
 
 static void
 mst_cuda_qkv(mst_backend_t *b, const mst_cuda_cmd_t *cmd)
 {
-    mst_cuda_normed(b, cmd->w->qkv, cmd->w->attn_norm, b->qkv, MST_CUDA_BF16);
+    mst_cuda_normed(b, cmd->w->qkv, cmd->w->attn_norm, b->qkv);
     mst_cuda_chain_bias(b, cmd->w);
 }
 
@@ -323,13 +342,12 @@ mst_cuda_out(mst_backend_t *b, uint32_t i)
 
 
 static void
-mst_cuda_gate_e4m3(mst_backend_t *b, const mst_backend_layer_t *w,
-    const float *gate_bias, const float *up_bias)
+mst_cuda_gate_e4m3(mst_backend_t *b, const float *gate_bias,
+    const float *up_bias)
 {
     mst_k_e4m3_gate_t  a = { 0 };
 
     a.gate_up = b->gate_up;
-    a.gate_scale = w->gate_up->scale;
     a.gate_bias = gate_bias;
     a.up_bias = up_bias;
     a.to = (uint8_t *) b->act;
@@ -351,11 +369,10 @@ mst_cuda_gate_up(mst_backend_t *b, const mst_backend_layer_t *w)
     gate_bias = w->gate_bias ? w->gate_bias->f : NULL;
     up_bias = w->up_bias ? w->up_bias->f : NULL;
 
-    mst_cuda_normed(b, w->gate_up, w->ffn_norm, b->gate_up,
-                    w->down->type->e4m3 ? MST_CUDA_RAW : MST_CUDA_BF16);
+    mst_cuda_normed(b, w->gate_up, w->ffn_norm, b->gate_up);
 
     if (w->down->type->e4m3) {
-        mst_cuda_gate_e4m3(b, w, gate_bias, up_bias);
+        mst_cuda_gate_e4m3(b, gate_bias, up_bias);
         return;
     }
 

@@ -413,7 +413,7 @@ mst_cuda_gemm_tune_rows(mst_backend_t *b, uint32_t rows,
     } shapes[] = {
         { b->qkv_dim, c->dim, MST_CUDA_BF16, 0 },
         { c->dim, b->q_dim, MST_CUDA_ADD, 1 },
-        { 2 * c->ff_dim, c->dim, MST_CUDA_BF16, 1 },
+        { 2 * c->ff_dim, c->dim, MST_CUDA_BF16, 0 },
         { c->dim, c->ff_dim, MST_CUDA_ADD, 1 },
         { c->n_vocab, c->dim, MST_CUDA_F32, 0 }
     };
