@@ -5,7 +5,7 @@
  *
  *   embed   a row of the embedding, its cosines and sines (double): a CTA a
  *           row; reads 2 dim, writes 4 dim + 4 rope_dim bytes
- *   norm    a CTA a row; reads 4 dim (twice, once from L1), writes 2 dim
+ *   norm    a CTA a row; reads 4 dim, writes 2 dim
  *   bias    reads and writes the row
  *   swiglu  eight values a thread; reads 4 ff_dim, writes 2 ff_dim
  */
@@ -14,6 +14,8 @@
 #include "kernels/mst_k_misc.h"
 
 #define MST_K_MISC_THREADS  256
+#define MST_K_NORM_THREADS  512
+#define MST_K_NORM_KEPT     4
 
 
 static __global__ void
@@ -58,7 +60,61 @@ mst_k_embed(const mst_k_embed_t *a, cudaStream_t stream)
 }
 
 
+/* rows of whole groups of 4: what a thread has of them stays in registers, up
+   to MST_K_NORM_KEPT groups */
+
+static __device__ __forceinline__ void
+mst_k_norm_groups(const mst_k_norm_t &a, const float4 *h, uint2 *x)
+{
+    float          r, sum;
+    float4         f, g, kept[MST_K_NORM_KEPT];
+    uint32_t       i, k, n;
+    const float4  *gain;
+
+    n = a.dim / 4;
+    gain = (const float4 *) a.gain;
+    sum = 0;
+
+#pragma unroll
+    for (k = 0; k < MST_K_NORM_KEPT; k++) {
+        i = threadIdx.x + k * blockDim.x;
+
+        if (i < n) {
+            f = kept[k] = h[i];
+            sum += f.x * f.x + f.y * f.y + f.z * f.z + f.w * f.w;
+        }
+    }
+
+    for (i = threadIdx.x + k * blockDim.x; i < n; i += blockDim.x) {
+        f = h[i];
+        sum += f.x * f.x + f.y * f.y + f.z * f.z + f.w * f.w;
+    }
+
+    r = rsqrtf(mst_k_block_sum(sum) / a.dim + a.eps);
+
+#pragma unroll
+    for (k = 0; k < MST_K_NORM_KEPT; k++) {
+        i = threadIdx.x + k * blockDim.x;
+
+        if (i < n) {
+            f = kept[k];
+            g = __ldg(gain + i);
+            x[i] = make_uint2(mst_k_bf16x2(f.x * r * g.x, f.y * r * g.y),
+                              mst_k_bf16x2(f.z * r * g.z, f.w * r * g.w));
+        }
+    }
+
+    for (i = threadIdx.x + k * blockDim.x; i < n; i += blockDim.x) {
+        f = h[i];
+        g = __ldg(gain + i);
+        x[i] = make_uint2(mst_k_bf16x2(f.x * r * g.x, f.y * r * g.y),
+                          mst_k_bf16x2(f.z * r * g.z, f.w * r * g.w));
+    }
+}
+
+
 static __global__ void
+__launch_bounds__(MST_K_NORM_THREADS)
 mst_k_norm_kernel(const __grid_constant__ mst_k_norm_t a)
 {
     float         r, sum, v;
@@ -79,22 +135,7 @@ mst_k_norm_kernel(const __grid_constant__ mst_k_norm_t a)
     sum = 0;
 
     if (a.dim % 4 == 0) {
-        const float4  *h4 = (const float4 *) h, *g4 = (const float4 *) a.gain;
-
-        for (i = threadIdx.x; i < a.dim / 4; i += blockDim.x) {
-            float4  f = h4[i];
-            sum += f.x * f.x + f.y * f.y + f.z * f.z + f.w * f.w;
-        }
-
-        r = rsqrtf(mst_k_block_sum(sum) / a.dim + a.eps);
-
-        for (i = threadIdx.x; i < a.dim / 4; i += blockDim.x) {
-            float4  f = h4[i], g = g4[i];
-            ((uint2 *) x)[i] = make_uint2(
-                                   mst_k_bf16x2(f.x * r * g.x, f.y * r * g.y),
-                                   mst_k_bf16x2(f.z * r * g.z, f.w * r * g.w));
-        }
-
+        mst_k_norm_groups(a, (const float4 *) h, (uint2 *) x);
         return;
     }
 
@@ -115,7 +156,8 @@ extern "C" int
 mst_k_norm(const mst_k_norm_t *a, cudaStream_t stream)
 {
     return mst_k_launch(mst_k_norm_kernel, a->rows,
-                        a->dim >= 2048 ? 512 : MST_K_MISC_THREADS, 0, stream,
+                        a->dim >= 2048 ? MST_K_NORM_THREADS
+                                        : MST_K_MISC_THREADS, 0, stream,
                         *a);
 }
 
