@@ -99,8 +99,9 @@ static const char  mistral_bench_help[] =
     "With --engine, the engine alone, in this process:\n"
     "\n"
     "  --model FILE       a GGUF file\n"
-    "  --cases LIST       of decode_N: N answers at once, from 128 to 256\n"
-    "                     tokens of context; prefill_N: a prompt of N tokens\n"
+    "  --cases LIST       of decode_N: N answers of 128 tokens at once, from\n"
+    "                     --prompt-tokens (default 128) of context on;\n"
+    "                     prefill_N: a prompt of N tokens\n"
     "                     (default decode_1,prefill_512,prefill_2048,\n"
     "                     decode_8,decode_16)\n"
     "  --repeat N         the median of N runs is shown (default 5)\n"
@@ -148,12 +149,13 @@ mistral_bench_check_engine(const mistral_bench_conf_t *c)
     }
 
     if (c->concurrency || c->requests || c->duration > 0 || c->rate > 0
-        || c->prompt_tokens || c->max_tokens || c->profile || c->warmup
+        || c->max_tokens || c->profile || c->warmup
         || c->timeout > 0 || c->stream || c->no_stream || c->ignore_eos
         || c->seed != MISTRAL_BENCH_NO_SEED)
     {
         return mistral_complain(MISTRAL_USAGE, "bench", "--engine goes with "
-                                "--model, --cases, --repeat, --device, "
+                                "--model, --cases, --prompt-tokens, "
+                                "--repeat, --device, "
                                 "--dtype, --weight-layouts, --threads, "
                                 "--isa, --kv-cache and --json only");
     }

@@ -30,10 +30,9 @@
 #define MISTRAL_CASES         16
 #define MISTRAL_CASE_REPEAT   5
 #define MISTRAL_CASE_CHUNK    512              /* as prefill_chunk auto */
+#define MISTRAL_CASE_DEVICE   1024             /* the same on a device */
 #define MISTRAL_CASE_PROMPT   128
-#define MISTRAL_CASE_CONTEXT  256
-#define MISTRAL_CASE_ANSWER                                                 \
-    (MISTRAL_CASE_CONTEXT - MISTRAL_CASE_PROMPT)
+#define MISTRAL_CASE_ANSWER   128
 #define MISTRAL_CASE_STREAMS  256
 
 
@@ -165,7 +164,8 @@ mistral_case_room(mistral_cases_t *b)
                                     "the times");
         }
 
-        tokens = c->prefill ? c->n + 1 : MISTRAL_CASE_CONTEXT + 1;
+        tokens = c->prefill ? c->n + 1 : b->conf->prompt_tokens
+                                          + MISTRAL_CASE_ANSWER + 1;
 
         if (tokens > b->context) {
             b->context = (uint32_t) tokens;
@@ -297,9 +297,10 @@ mistral_case_run(mistral_cases_t *b, const mistral_case_t *c,
 
     for (i = 0; i < n; i++) {
 
-        /* the last of the 256 tokens is sampled and never computed */
+        /* the last token is sampled and never computed */
 
-        mistral_case_submit(b, i, c->prefill ? c->n : MISTRAL_CASE_PROMPT,
+        mistral_case_submit(b, i, c->prefill ? c->n
+                                  : (uint32_t) b->conf->prompt_tokens,
                             c->prefill ? 1 : MISTRAL_CASE_ANSWER);
     }
 
@@ -390,6 +391,14 @@ mistral_case_kv(const char *name)
 }
 
 
+static uint32_t
+mistral_case_chunk(const mistral_cases_t *b)
+{
+    return b->conf->device && strncmp(b->conf->device, "cuda:", 5) == 0
+           ? MISTRAL_CASE_DEVICE : MISTRAL_CASE_CHUNK;
+}
+
+
 static int
 mistral_case_model(mistral_cases_t *b, mst_checkpoint_t *cp)
 {
@@ -415,7 +424,7 @@ mistral_case_model(mistral_cases_t *b, mst_checkpoint_t *cp)
     mc.threads = (uint32_t) b->conf->threads;
     mc.kv_type = mistral_case_kv(b->conf->kv_cache);
     mc.context = b->context;
-    mc.max_rows = MISTRAL_CASE_CHUNK;
+    mc.max_rows = mistral_case_chunk(b);
     mc.max_seqs = b->streams;
     mc.isa = b->conf->isa;
     mc.weight_layouts = (uint32_t) b->conf->weight_layouts;
@@ -445,7 +454,7 @@ mistral_case_model(mistral_cases_t *b, mst_checkpoint_t *cp)
     }
 
     ec.max_batch = b->streams;
-    ec.prefill_chunk = MISTRAL_CASE_CHUNK;
+    ec.prefill_chunk = mistral_case_chunk(b);
     ec.no_prefix_cache = 1;
     ec.handler = mistral_case_event;
     ec.data = b;
@@ -557,6 +566,8 @@ mistral_bench_engine(const mistral_bench_conf_t *given)
 
     conf = *given;
     conf.repeat = conf.repeat ? conf.repeat : MISTRAL_CASE_REPEAT;
+    conf.prompt_tokens = conf.prompt_tokens ? conf.prompt_tokens
+                                            : MISTRAL_CASE_PROMPT;
     b.conf = &conf;
 
     rc = mistral_case_measure(&b);
