@@ -4,8 +4,8 @@
  * their n.  384 threads: warps 0 to 7, two warpgroups, multiply; warp 8
  * fetches weights, each warpgroup into a ring of its own, before the
  * predecessor has ended; warp 9 fetches activations, warps 10 and 11 add up
- * the squares of the norm.  The grid is one CTA per SM, always: so a
- * successor that starts early finds one place on each.
+ * the squares of the norm.  The grid is one CTA per SM, always: a successor
+ * that starts early has an SM when its predecessor has left it.
  *
  * A slab of units belongs to four CTAs:
  *
@@ -42,12 +42,12 @@
  *           64   11.6    9.7   30.5   18.7   67.6    2,383      2,169
  *          128   15.2   12.3   36.0   21.8   74.3    3,252      2,414
  *
- * So cuBLASLt is the better choice from 128 tokens in bf16 and at 16 and
- * from 64 in e4m3.  The chain takes longer than the sum of its operations
- * (n 8: 3,392, n 128: 4,425 in bf16): not explained; and at n 128 the same
- * setting took 5,777 in `mst_k_gemm_bench rings bf16 128` of the same job.
- * There, for n 8 and 32, rings of 2 tiles lose 2 to 4 %, other depths 2 % or
- * less.
+ * Up to 16 tokens the chain took longer than the sum of its operations as long
+ * as two CTAs fitted an SM (above, they did: see mst_k_gemm.cu).  At 128 it
+ * still does (bf16 5,149 of 4,425, e4m3 3,252 of 2,803): what the predecessor
+ * has just written is slower to read, 7 us of an operation, and 10 to 17 more
+ * with programmatic launch, which pairs of operations show and one alone does
+ * not.  So cuBLASLt, with its small kernels, is the better choice over 64.
  */
 
 #ifndef MST_K_GEMM_SM90_H
