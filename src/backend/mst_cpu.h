@@ -235,6 +235,14 @@ const uint8_t *mst_cpu_matrix_tile(const mst_cpu_part_t *part, uint32_t tile);
 /* one row of the first part as floats */
 void mst_cpu_matrix_row(const mst_matrix_t *m, uint32_t row, float *y);
 
+/* mst_cpu_codes.c: tiles of Q5_0, Q5_1 and super-blocks: bytes, one row into
+   one of zeros, and out of it */
+size_t mst_cpu_codes_size(mst_cpu_type_t type, uint32_t width);
+void mst_cpu_codes_pack(mst_cpu_type_t type, const uint8_t *src,
+    uint8_t *tile, uint32_t lane, uint32_t width);
+void mst_cpu_codes_row(mst_cpu_type_t type, const uint8_t *tile,
+    uint32_t lane, uint32_t width, float *y);
+
 /* mst_cpu_input.c */
 int mst_cpu_input_init(mst_cpu_mem_t *mem, mst_cpu_input_t *in, uint32_t width,
     uint32_t rows, mst_err_t *err);

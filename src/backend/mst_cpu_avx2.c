@@ -4,8 +4,10 @@
  *
  * vpmaddubsw adds pairs of products to 16 bits with saturation, which never
  * happens here: the weights of 4 bits give at most 15 * 127 * 16 in a whole
- * block (eight sums are added before they are widened), those of 8 bits are
- * taken as absolute values with the sign moved to the digit, 128 * 127 * 2.
+ * block (eight sums are added before they are widened), those of 5 bits 31 *
+ * 127 * 8 in half of one, of 6 bits 63 * 127 * 4 in a quarter; those of 8 bits
+ * are taken as absolute values with the sign moved to the digit, 128 * 127 *
+ * 2.
  */
 
 #if defined(__x86_64__)
@@ -53,26 +55,56 @@ mst_cpu_avx2_four(const int8_t *q)
 }
 
 
+/* eight rows, digits against n vectors of weights: sums of 16 bits, in two
+   chains */
+
+mst_vec_fn void
+mst_cpu_avx2_pairs(const __m256i *w, const int8_t *q, __m256i *sum,
+    const int n)
+{
+    sum[0] = _mm256_maddubs_epi16(w[0], mst_cpu_avx2_four(q));
+    sum[1] = _mm256_maddubs_epi16(w[1], mst_cpu_avx2_four(q + 4));
+
+    mst_unroll
+    for (int i = 2; i < n; i++) {
+        sum[i % 2] = _mm256_add_epi16(
+            sum[i % 2],
+            _mm256_maddubs_epi16(w[i], mst_cpu_avx2_four(q + 4 * i)));
+    }
+}
+
+
 /* eight rows, 32 digits: i32 sums */
 
 mst_vec_fn __m256i
-mst_cpu_avx2_plane4(const __m256i *w, const int8_t *q)
+mst_cpu_avx2_plane(const __m256i *w, const int8_t *q, const int five)
 {
-    __m256i  a, b;
+    __m256i  one, s[2];
 
-    a = _mm256_maddubs_epi16(w[0], mst_cpu_avx2_four(q));
-    b = _mm256_maddubs_epi16(w[1], mst_cpu_avx2_four(q + 4));
+    one = _mm256_set1_epi16(1);
+    mst_cpu_avx2_pairs(w, q, s, 8);
 
-    mst_unroll
-    for (int i = 2; i < 8; i += 2) {
-        a = _mm256_add_epi16(a, _mm256_maddubs_epi16(
-                                    w[i], mst_cpu_avx2_four(q + 4 * i)));
-        b = _mm256_add_epi16(b, _mm256_maddubs_epi16(
-                                    w[i + 1],
-                                    mst_cpu_avx2_four(q + 4 * i + 4)));
+    if (five) {
+        return _mm256_add_epi32(_mm256_madd_epi16(s[0], one),
+                                _mm256_madd_epi16(s[1], one));
     }
 
-    return _mm256_madd_epi16(_mm256_add_epi16(a, b), _mm256_set1_epi16(1));
+    return _mm256_madd_epi16(_mm256_add_epi16(s[0], s[1]), one);
+}
+
+
+/* 16 digits against weights of 6 bits */
+
+mst_vec_fn __m256i
+mst_cpu_avx2_plane6(const __m256i *w, const int8_t *q)
+{
+    __m256i  one, s[2];
+
+    one = _mm256_set1_epi16(1);
+    mst_cpu_avx2_pairs(w, q, s, 4);
+
+    return _mm256_add_epi32(_mm256_madd_epi16(s[0], one),
+                            _mm256_madd_epi16(s[1], one));
 }
 
 
@@ -97,20 +129,11 @@ mst_cpu_avx2_plane8(const __m256i *w, const __m256i *sign, const int8_t *q)
 }
 
 
-/* eight rows of one block for all columns; o[column][16] */
-
 mst_vec_fn void
-mst_cpu_avx2_q4_half(const uint8_t *t, const mst_cpu_panel_t *x, float *o,
-    __m256 d, __m256 m, const int offset)
+mst_cpu_avx2_nibbles(const uint8_t *t, __m256i *w)
 {
-    __m256                  y;
-    __m256i                 acc, mask, v, w[8];
-    uint32_t                c;
-    const int8_t           *q;
-    const mst_cpu_scale_t  *s;
+    __m256i  mask, v;
 
-    q = x->q;
-    s = x->s;
     mask = _mm256_set1_epi8(15);
 
     mst_unroll
@@ -119,12 +142,56 @@ mst_cpu_avx2_q4_half(const uint8_t *t, const mst_cpu_panel_t *x, float *o,
         w[i] = _mm256_and_si256(v, mask);
         w[4 + i] = _mm256_and_si256(_mm256_srli_epi16(v, 4), mask);
     }
+}
+
+
+/* what stands above the nibbles: of vector i the bits "mask", once h has moved
+   from bit "from" to bit 4 */
+
+mst_vec_fn __m256i
+mst_cpu_avx2_above(__m256i w, __m256i h, const int from, const int mask)
+{
+    h = from < 4 ? _mm256_slli_epi16(h, (from < 4 ? 4 - from : 0))
+                 : _mm256_srli_epi16(h, (from < 4 ? 0 : from - 4));
+
+    return _mm256_or_si256(w, _mm256_and_si256(
+                                  h, _mm256_set1_epi8((char) mask)));
+}
+
+
+/* eight rows of one block for all columns; o[column][16] */
+
+mst_vec_fn void
+mst_cpu_avx2_q45_half(const uint8_t *t, const mst_cpu_panel_t *x, float *o,
+    __m256 d, __m256 m, const mst_cpu_type_t type)
+{
+    int                     five, offset;
+    __m256                  y;
+    __m256i                 acc, v, w[8];
+    uint32_t                c;
+    const int8_t           *q;
+    const mst_cpu_scale_t  *s;
+
+    q = x->q;
+    s = x->s;
+    five = mst_kernel_is_five(type);
+    offset = mst_kernel_offset(type);
+    mst_cpu_avx2_nibbles(t, w);
+
+    if (five) {
+        v = _mm256_loadu_si256((const __m256i *) (t + 256));
+
+        mst_unroll
+        for (int i = 0; i < 8; i++) {
+            w[i] = mst_cpu_avx2_above(w[i], v, i, 16);
+        }
+    }
 
     for (c = 0; c < x->cols; c++, q += MST_CPU_DIGITS, s++, o += 16) {
-        acc = _mm256_slli_epi32(mst_cpu_avx2_plane4(w, q), 7);
-        acc = _mm256_add_epi32(acc, mst_cpu_avx2_plane4(w, q + 32));
+        acc = _mm256_slli_epi32(mst_cpu_avx2_plane(w, q, five), 7);
+        acc = _mm256_add_epi32(acc, mst_cpu_avx2_plane(w, q + 32, five));
         acc = _mm256_slli_epi32(acc, 7);
-        acc = _mm256_add_epi32(acc, mst_cpu_avx2_plane4(w, q + 64));
+        acc = _mm256_add_epi32(acc, mst_cpu_avx2_plane(w, q + 64, five));
         y = _mm256_loadu_ps(o);
 
         if (offset) {
@@ -143,39 +210,144 @@ mst_cpu_avx2_q4_half(const uint8_t *t, const mst_cpu_panel_t *x, float *o,
 
 
 mst_vec_fn void
-mst_cpu_avx2_q4(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
-    const int offset)
+mst_cpu_avx2_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
+    const mst_cpu_type_t type)
 {
+    int               size;
     uint32_t          b, n;
     mst_vec_t         d, m;
-    const uint8_t    *ds;
+    const uint8_t    *behind;
     mst_cpu_panel_t   block;
 
     block = *x;
+    size = (int) mst_kernel_block(type);
     n = x->width / MST_CPU_BLOCK;
-    ds = tile + 256 * (size_t) n;
+    behind = tile + (size_t) size * n;
     memset(y, 0, x->cols * 16 * sizeof(float));
 
     for (b = 0; b < n; b++) {
         mst_unroll
-        for (int i = 0; i < 5; i++) {
-            _mm_prefetch((const char *) tile + MST_AVX2_AHEAD + 64 * i,
+        for (int i = 0; i < size; i += 64) {
+            _mm_prefetch((const char *) tile + MST_AVX2_AHEAD + i,
                          _MM_HINT_T0);
         }
 
-        if (offset) {
-            d = mst_vec_load_f16((const uint16_t *) (ds + 32 * (size_t) b));
-            m = d;
+        mst_kernel_scales(tile, behind, b, type, &d, &m);
+        mst_cpu_avx2_q45_half(tile, &block, y, d.a, m.a, type);
+        mst_cpu_avx2_q45_half(tile + 32, &block, y + 8, d.b, m.b, type);
 
-        } else {
-            d = mst_vec_load_f16((const uint16_t *) (tile + 256));
-            m = mst_vec_load_f16((const uint16_t *) (tile + 288));
+        tile += size;
+        block.q += MST_CPU_DIGITS * x->cols;
+        block.s += x->cols;
+    }
+}
+
+
+/* 32 times the sums of the inputs 0 .. 15 and 16 .. 31 of a block, in all
+   lanes */
+
+mst_vec_fn void
+mst_cpu_avx2_halves(const int8_t *q, __m256i *half)
+{
+    __m256i  all, p, sum;
+
+    all = _mm256_setzero_si256();
+
+    mst_unroll
+    for (int i = 0; i < 3; i++) {
+        p = _mm256_maddubs_epi16(
+            _mm256_set1_epi8(1),
+            _mm256_loadu_si256((const __m256i *) (q + 32 * i)));
+        sum = _mm256_madd_epi16(p, _mm256_set1_epi16(32));
+        all = _mm256_add_epi32(_mm256_slli_epi32(all, 7), sum);
+    }
+
+    all = _mm256_add_epi32(all, _mm256_shuffle_epi32(all, 0x4e));
+    all = _mm256_add_epi32(all, _mm256_shuffle_epi32(all, 0xb1));
+
+    half[0] = _mm256_permute2x128_si256(all, all, 0x00);
+    half[1] = _mm256_permute2x128_si256(all, all, 0x11);
+}
+
+
+mst_vec_fn void
+mst_cpu_avx2_q6_half(const uint8_t *t, const mst_cpu_panel_t *x, float *o,
+    const __m256 *d)
+{
+    __m256                  y;
+    __m256i                 acc, half[2], v[2], w[8];
+    uint32_t                c;
+    const int8_t           *p, *q;
+    const mst_cpu_scale_t  *s;
+
+    q = x->q;
+    s = x->s;
+    mst_cpu_avx2_nibbles(t, w);
+    v[0] = _mm256_loadu_si256((const __m256i *) (t + 256));
+    v[1] = _mm256_loadu_si256((const __m256i *) (t + 320));
+
+    mst_unroll
+    for (int i = 0; i < 8; i++) {
+        w[i] = mst_cpu_avx2_above(w[i], v[i / 4], 2 * (i % 4), 48);
+    }
+
+    for (c = 0; c < x->cols; c++, q += MST_CPU_DIGITS, s++, o += 16) {
+        mst_cpu_avx2_halves(q, half);
+        y = _mm256_loadu_ps(o);
+
+        mst_unroll
+        for (int h = 0; h < 2; h++) {
+            p = q + 16 * h;
+            acc = _mm256_slli_epi32(mst_cpu_avx2_plane6(w + 4 * h, p), 7);
+            acc = _mm256_add_epi32(acc,
+                                   mst_cpu_avx2_plane6(w + 4 * h, p + 32));
+            acc = _mm256_slli_epi32(acc, 7);
+            acc = _mm256_add_epi32(acc,
+                                   mst_cpu_avx2_plane6(w + 4 * h, p + 64));
+            acc = _mm256_sub_epi32(acc, half[h]);
+            y = _mm256_fmadd_ps(_mm256_cvtepi32_ps(acc),
+                                _mm256_mul_ps(d[h], _mm256_set1_ps(s->d)), y);
         }
 
-        mst_cpu_avx2_q4_half(tile, &block, y, d.a, m.a, offset);
-        mst_cpu_avx2_q4_half(tile + 32, &block, y + 8, d.b, m.b, offset);
+        _mm256_storeu_ps(o, y);
+    }
+}
 
-        tile += offset ? 256 : MST_CPU_Q4_1_SIZE;
+
+static void
+mst_cpu_avx2_q6_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    __m256            d[2][2];
+    uint32_t          b, n;
+    mst_vec_t         v;
+    const uint8_t    *behind;
+    mst_cpu_panel_t   block;
+
+    block = *x;
+    n = x->width / MST_CPU_BLOCK;
+    behind = tile + MST_CPU_Q6_K_SIZE * (size_t) n;
+    memset(y, 0, x->cols * 16 * sizeof(float));
+
+    for (b = 0; b < n; b++) {
+        mst_unroll
+        for (int i = 0; i < MST_CPU_Q6_K_SIZE; i += 64) {
+            _mm_prefetch((const char *) tile + MST_AVX2_AHEAD + i,
+                         _MM_HINT_T0);
+        }
+
+        for (int h = 0; h < 2; h++) {
+            v = mst_vec_mul(mst_vec_load_f16((const uint16_t *) behind
+                                             + 16 * (b / 8)),
+                            mst_vec_load_i8((const int8_t *) tile + 384
+                                            + 16 * h));
+            d[0][h] = v.a;
+            d[1][h] = v.b;
+        }
+
+        mst_cpu_avx2_q6_half(tile, &block, y, d[0]);
+        mst_cpu_avx2_q6_half(tile + 32, &block, y + 8, d[1]);
+
+        tile += MST_CPU_Q6_K_SIZE;
         block.q += MST_CPU_DIGITS * x->cols;
         block.s += x->cols;
     }
@@ -250,14 +422,42 @@ mst_cpu_avx2_q8_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 static void
 mst_cpu_avx2_q4_1(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_cpu_avx2_q4(tile, x, y, 0);
+    mst_cpu_avx2_q45(tile, x, y, MST_CPU_Q4_1);
 }
 
 
 static void
 mst_cpu_avx2_q4_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_cpu_avx2_q4(tile, x, y, 8);
+    mst_cpu_avx2_q45(tile, x, y, MST_CPU_Q4_0);
+}
+
+
+static void
+mst_cpu_avx2_q5_1(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_cpu_avx2_q45(tile, x, y, MST_CPU_Q5_1);
+}
+
+
+static void
+mst_cpu_avx2_q5_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_cpu_avx2_q45(tile, x, y, MST_CPU_Q5_0);
+}
+
+
+static void
+mst_cpu_avx2_q4_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_cpu_avx2_q45(tile, x, y, MST_CPU_Q4_K);
+}
+
+
+static void
+mst_cpu_avx2_q5_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_cpu_avx2_q45(tile, x, y, MST_CPU_Q5_K);
 }
 
 
@@ -268,6 +468,11 @@ const mst_cpu_isa_t  mst_cpu_avx2 = {
         [MST_CPU_Q4_1] = mst_cpu_avx2_q4_1,
         [MST_CPU_Q4_0] = mst_cpu_avx2_q4_0,
         [MST_CPU_Q8_0] = mst_cpu_avx2_q8_0,
+        [MST_CPU_Q5_1] = mst_cpu_avx2_q5_1,
+        [MST_CPU_Q5_0] = mst_cpu_avx2_q5_0,
+        [MST_CPU_Q4_K] = mst_cpu_avx2_q4_k,
+        [MST_CPU_Q5_K] = mst_cpu_avx2_q5_k,
+        [MST_CPU_Q6_K] = mst_cpu_avx2_q6_k,
         [MST_CPU_F32] = mst_kernel_f32,
         [MST_CPU_F16] = mst_kernel_f16,
         [MST_CPU_BF16] = mst_kernel_bf16

@@ -4,7 +4,7 @@
  *
  * vpdpbusd multiplies four weights of 16 rows by four broadcast digits and
  * adds to 32 bits.  The three digits of a block chain in one accumulator
- * where that cannot overflow (4-bit weights: 15 * 32 * 2^21 < 2^31); Q8_0
+ * where that cannot overflow (5-bit weights: 31 * 32 * 2^21 < 2^31); Q8_0
  * keeps the low digits apart.
  */
 
@@ -66,6 +66,28 @@ mst_cpu_avx512_nibbles(const uint8_t *t, __m512i *w)
         q = _mm512_loadu_si512(t + 64 * i);
         w[i] = _mm512_and_si512(q, mask);
         w[4 + i] = _mm512_and_si512(_mm512_srli_epi16(q, 4), mask);
+    }
+}
+
+
+/* the bits above the nibbles */
+
+mst_vec_fn void
+mst_cpu_avx512_fifth(const uint8_t *t, __m512i *w)
+{
+    __m512i  bit, h;
+
+    bit = _mm512_set1_epi8(16);
+    h = _mm512_loadu_si512(t);
+
+    /* w | (h moved & bit) */
+
+    mst_unroll
+    for (int i = 0; i < 8; i++) {
+        w[i] = _mm512_ternarylogic_epi32(
+            w[i], i < 4 ? _mm512_slli_epi16(h, (i < 4 ? 4 - i : 0))
+                        : _mm512_srli_epi16(h, (i < 4 ? 0 : i - 4)),
+            bit, 0xf8);
     }
 }
 
@@ -162,17 +184,16 @@ mst_cpu_avx512_digits(const __m512i *w, const int8_t *q, __m512i *acc,
 }
 
 
-/* offset 0: Q4_1, else that of Q4_0 */
-
 mst_vec_fn void
-mst_cpu_avx512_q4(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
-    const int offset, const int n)
+mst_cpu_avx512_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
+    const mst_cpu_type_t type, const int n)
 {
+    int                     offset, size;
     __m512                  d, m, o[MST_CPU_COLS];
     __m512i                 acc[MST_CPU_COLS], w[8];
     uint32_t                b, blocks;
     const int8_t           *q;
-    const uint8_t          *ds;
+    const uint8_t          *behind;
     const mst_cpu_scale_t  *s;
 
     mst_unroll
@@ -182,30 +203,25 @@ mst_cpu_avx512_q4(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
 
     q = x->q;
     s = x->s;
+    offset = mst_kernel_offset(type);
+    size = (int) mst_kernel_block(type);
     blocks = x->width / MST_CPU_BLOCK;
-    ds = tile + 256 * (size_t) blocks;
+    behind = tile + (size_t) size * blocks;
 
     for (b = 0; b < blocks; b++) {
         mst_unroll
-        for (int i = 0; i < 5; i++) {
-            _mm_prefetch((const char *) tile + MST_AVX512_AHEAD + 64 * i,
+        for (int i = 0; i < size; i += 64) {
+            _mm_prefetch((const char *) tile + MST_AVX512_AHEAD + i,
                          _MM_HINT_T0);
         }
 
         mst_cpu_avx512_nibbles(tile, w);
 
-        if (offset) {
-            d = mst_vec_load_f16((const uint16_t *) ds);
-            ds += 32;
-            tile += 256;
-            m = d;
-
-        } else {
-            d = mst_vec_load_f16((const uint16_t *) (tile + 256));
-            m = mst_vec_load_f16((const uint16_t *) (tile + 288));
-            tile += MST_CPU_Q4_1_SIZE;
+        if (mst_kernel_is_five(type)) {
+            mst_cpu_avx512_fifth(tile + 256, w);
         }
 
+        mst_kernel_scales(tile, behind, b, type, &d, &m);
         mst_cpu_avx512_digits(w, q, acc, n);
 
         mst_unroll
@@ -223,6 +239,149 @@ mst_cpu_avx512_q4(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
                                    o[c]);
         }
 
+        tile += size;
+        q += MST_CPU_DIGITS * n;
+        s += n;
+    }
+
+    mst_unroll
+    for (int c = 0; c < n; c++) {
+        _mm512_storeu_ps(y + 16 * c, o[c]);
+    }
+}
+
+
+/* 32 times the sums of the inputs 0 .. 15 and 16 .. 31 of a block, in all
+   lanes */
+
+mst_vec_fn void
+mst_cpu_avx512_halves(const int8_t *q, __m512i *half)
+{
+    __m256i  low, sum;
+    __m512i  upper;
+
+    low = _mm256_loadu_si256((const __m256i *) (q + 64));
+    low = _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(32),
+                              low);
+    upper = _mm512_dpbusd_epi32(_mm512_setzero_si512(),
+                                _mm512_set1_epi8(32),
+                                _mm512_loadu_si512(q));
+
+    sum = _mm256_slli_epi32(_mm512_castsi512_si256(upper), 7);
+    sum = _mm256_add_epi32(sum, _mm512_extracti64x4_epi64(upper, 1));
+    sum = _mm256_add_epi32(_mm256_slli_epi32(sum, 7), low);
+    sum = _mm256_add_epi32(sum, _mm256_shuffle_epi32(sum, 0x4e));
+    sum = _mm256_add_epi32(sum, _mm256_shuffle_epi32(sum, 0xb1));
+
+    half[0] = _mm512_broadcastd_epi32(_mm256_castsi256_si128(sum));
+    half[1] = _mm512_broadcastd_epi32(_mm256_extracti128_si256(sum, 1));
+}
+
+
+/* the sums of 16 inputs' three digits: 63 * 16 * 2^21 < 2^31 */
+
+mst_vec_fn void
+mst_cpu_avx512_half_digits(const __m512i *w, const int8_t *q, __m512i *acc,
+    const int n)
+{
+    mst_cpu_avx512_zero(acc, n);
+
+    mst_unroll
+    for (int p = 0; p < 3; p++) {
+
+        if (p) {
+            mst_cpu_avx512_shift(acc, n);
+        }
+
+        mst_unroll
+        for (int i = 0; i < 4; i++) {
+            mst_unroll
+            for (int c = 0; c < n; c++) {
+                acc[c] = _mm512_dpbusd_epi32(
+                    acc[c], w[i],
+                    mst_cpu_avx512_four(q + MST_CPU_DIGITS * c + 32 * p
+                                        + 4 * i));
+            }
+        }
+    }
+}
+
+
+mst_vec_fn void
+mst_cpu_avx512_six(const uint8_t *t, __m512i *w)
+{
+    __m512i  bits, h;
+
+    mst_cpu_avx512_nibbles(t, w);
+    bits = _mm512_set1_epi8(48);
+
+    mst_unroll
+    for (int i = 0; i < 8; i++) {
+        h = _mm512_loadu_si512(t + 256 + 64 * (i / 4));
+        w[i] = _mm512_ternarylogic_epi32(
+            w[i], i % 4 < 2
+                  ? _mm512_slli_epi16(h, (i % 4 < 2 ? 4 - 2 * (i % 4) : 0))
+                  : _mm512_srli_epi16(h, (i % 4 < 2 ? 0 : 2 * (i % 4) - 4)),
+            bits, 0xf8);
+    }
+}
+
+
+mst_vec_fn void
+mst_cpu_avx512_q6(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
+    const int unused, const int n)
+{
+    __m512                  d, o[MST_CPU_COLS];
+    __m512i                 acc[MST_CPU_COLS], half[MST_CPU_COLS][2], w[8];
+    uint32_t                b, blocks;
+    const int8_t           *q;
+    const uint8_t          *behind;
+    const mst_cpu_scale_t  *s;
+
+    (void) unused;
+
+    mst_unroll
+    for (int c = 0; c < n; c++) {
+        o[c] = _mm512_setzero_ps();
+    }
+
+    q = x->q;
+    s = x->s;
+    blocks = x->width / MST_CPU_BLOCK;
+    behind = tile + MST_CPU_Q6_K_SIZE * (size_t) blocks;
+
+    for (b = 0; b < blocks; b++) {
+        mst_unroll
+        for (int i = 0; i < MST_CPU_Q6_K_SIZE; i += 64) {
+            _mm_prefetch((const char *) tile + MST_AVX512_AHEAD + i,
+                         _MM_HINT_T0);
+        }
+
+        mst_cpu_avx512_six(tile, w);
+
+        mst_unroll
+        for (int c = 0; c < n; c++) {
+            mst_cpu_avx512_halves(q + MST_CPU_DIGITS * c, half[c]);
+        }
+
+        mst_unroll
+        for (int h = 0; h < 2; h++) {
+            d = mst_vec_mul(mst_vec_load_f16((const uint16_t *) behind
+                                             + 16 * (b / 8)),
+                            mst_vec_load_i8((const int8_t *) tile + 384
+                                            + 16 * h));
+            mst_cpu_avx512_half_digits(w + 4 * h, q + 16 * h, acc, n);
+
+            mst_unroll
+            for (int c = 0; c < n; c++) {
+                acc[c] = _mm512_sub_epi32(acc[c], half[c][h]);
+                o[c] = _mm512_fmadd_ps(
+                    _mm512_cvtepi32_ps(acc[c]),
+                    _mm512_mul_ps(d, _mm512_set1_ps(s[c].d)), o[c]);
+            }
+        }
+
+        tile += MST_CPU_Q6_K_SIZE;
         q += MST_CPU_DIGITS * n;
         s += n;
     }
@@ -328,14 +487,49 @@ mst_cpu_avx512_q8(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
 static void
 mst_cpu_avx512_q4_1(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_kernel_cols(mst_cpu_avx512_q4, tile, x, y, 0);
+    mst_kernel_cols(mst_cpu_avx512_q45, tile, x, y, MST_CPU_Q4_1);
 }
 
 
 static void
 mst_cpu_avx512_q4_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_kernel_cols(mst_cpu_avx512_q4, tile, x, y, 8);
+    mst_kernel_cols(mst_cpu_avx512_q45, tile, x, y, MST_CPU_Q4_0);
+}
+
+
+static void
+mst_cpu_avx512_q5_1(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_kernel_cols(mst_cpu_avx512_q45, tile, x, y, MST_CPU_Q5_1);
+}
+
+
+static void
+mst_cpu_avx512_q5_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_kernel_cols(mst_cpu_avx512_q45, tile, x, y, MST_CPU_Q5_0);
+}
+
+
+static void
+mst_cpu_avx512_q4_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_kernel_cols(mst_cpu_avx512_q45, tile, x, y, MST_CPU_Q4_K);
+}
+
+
+static void
+mst_cpu_avx512_q5_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_kernel_cols(mst_cpu_avx512_q45, tile, x, y, MST_CPU_Q5_K);
+}
+
+
+static void
+mst_cpu_avx512_q6_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_kernel_cols(mst_cpu_avx512_q6, tile, x, y, 0);
 }
 
 
@@ -353,6 +547,11 @@ const mst_cpu_isa_t  mst_cpu_avx512 = {
         [MST_CPU_Q4_1] = mst_cpu_avx512_q4_1,
         [MST_CPU_Q4_0] = mst_cpu_avx512_q4_0,
         [MST_CPU_Q8_0] = mst_cpu_avx512_q8_0,
+        [MST_CPU_Q5_1] = mst_cpu_avx512_q5_1,
+        [MST_CPU_Q5_0] = mst_cpu_avx512_q5_0,
+        [MST_CPU_Q4_K] = mst_cpu_avx512_q4_k,
+        [MST_CPU_Q5_K] = mst_cpu_avx512_q5_k,
+        [MST_CPU_Q6_K] = mst_cpu_avx512_q6_k,
         [MST_CPU_F32] = mst_kernel_f32,
         [MST_CPU_F16] = mst_kernel_f16,
         [MST_CPU_BF16] = mst_kernel_bf16

@@ -39,17 +39,53 @@ mst_cpu_c_spread(const uint8_t *from, int16_t (*w)[MST_CPU_BLOCK], int first,
 }
 
 
+/* the bits above the nibbles: of the inputs from first on, n of 4 each, "bits"
+   for each four in a byte */
+
+static void
+mst_cpu_c_above(const uint8_t *from, int16_t (*w)[MST_CPU_BLOCK], int first,
+    int n, int bits)
+{
+    int  i, k, r;
+
+    for (i = 0; i < n; i++) {
+        for (r = 0; r < 16; r++) {
+            for (k = 0; k < 4; k++) {
+                w[r][first + 4 * i + k] |= (int16_t) (
+                    (from[4 * r + k] >> (bits * i) & ((1 << bits) - 1)) << 4);
+            }
+        }
+    }
+}
+
+
+/* a half of the inputs, first = 0 or 16 */
+
 mst_vec_fn int32_t
-mst_cpu_c_row(const int16_t *w, const int16_t *x)
+mst_cpu_c_row(const int16_t *w, const int16_t *x, int first)
 {
     int      k;
     int32_t  sum;
 
-    for (sum = 0, k = 0; k < MST_CPU_BLOCK; k++) {
-        sum += w[k] * x[k];
+    for (sum = 0, k = 0; k < MST_CPU_BLOCK / 2; k++) {
+        sum += w[first + k] * x[first + k];
     }
 
     return sum;
+}
+
+
+/* the digits of a block as [two upper ones, low one][input] */
+
+static void
+mst_cpu_c_digits(const int8_t *q, int16_t (*x)[MST_CPU_BLOCK])
+{
+    int  k;
+
+    for (k = 0; k < MST_CPU_BLOCK; k++) {
+        x[0][k] = (int16_t) (q[k] * 128 + q[32 + k]);
+        x[1][k] = q[64 + k];
+    }
 }
 
 
@@ -60,52 +96,48 @@ static void
 mst_cpu_c_block(int16_t (*w)[MST_CPU_BLOCK], const int8_t *q, int32_t *high,
     int32_t *low)
 {
-    int      k, r;
+    int      r;
     int16_t  x[2][MST_CPU_BLOCK];
 
-    for (k = 0; k < MST_CPU_BLOCK; k++) {
-        x[0][k] = (int16_t) (q[k] * 128 + q[32 + k]);
-        x[1][k] = q[64 + k];
-    }
+    mst_cpu_c_digits(q, x);
 
     for (r = 0; r < 16; r++) {
-        high[r] = mst_cpu_c_row(w[r], x[0]);
-        low[r] = mst_cpu_c_row(w[r], x[1]);
+        high[r] = mst_cpu_c_row(w[r], x[0], 0)
+                  + mst_cpu_c_row(w[r], x[0], 16);
+        low[r] = mst_cpu_c_row(w[r], x[1], 0) + mst_cpu_c_row(w[r], x[1], 16);
     }
 }
 
 
 static void
-mst_cpu_c_q4(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
-    int offset)
+mst_cpu_c_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
+    mst_cpu_type_t type)
 {
-    int                     i;
+    int                     i, offset;
     int16_t                 w[16][MST_CPU_BLOCK];
     uint32_t                b, c, n;
     mst_vec_t               d, m, o;
     mst_ivec_t              high, low;
     const int8_t           *q;
-    const uint8_t          *t;
+    const uint8_t          *behind;
     const mst_cpu_scale_t  *s;
 
     n = x->width / MST_CPU_BLOCK;
     q = x->q;
     s = x->s;
-    m = mst_vec_set(0);
+    offset = mst_kernel_offset(type);
+    behind = tile + mst_kernel_block(type) * (size_t) n;
     memset(y, 0, x->cols * 16 * sizeof(float));
 
-    for (b = 0; b < n; b++) {
-        t = tile + (size_t) b * (offset ? 256 : MST_CPU_Q4_1_SIZE);
-        mst_cpu_c_spread(t, w, 0, 4, 0, 15);
-        mst_cpu_c_spread(t, w, 16, 4, 4, 15);
+    for (b = 0; b < n; b++, tile += mst_kernel_block(type)) {
+        mst_cpu_c_spread(tile, w, 0, 4, 0, 15);
+        mst_cpu_c_spread(tile, w, 16, 4, 4, 15);
 
-        if (offset) {
-            d = mst_vec_load_f16((const uint16_t *) (tile + 256 * (size_t) n)
-                                 + 16 * b);
-        } else {
-            d = mst_vec_load_f16((const uint16_t *) (t + 256));
-            m = mst_vec_load_f16((const uint16_t *) (t + 288));
+        if (mst_kernel_is_five(type)) {
+            mst_cpu_c_above(tile + 256, w, 0, 8, 1);
         }
+
+        mst_kernel_scales(tile, behind, b, type, &d, &m);
 
         for (c = 0; c < x->cols; c++, q += MST_CPU_DIGITS, s++) {
             mst_cpu_c_block(w, q, high.i, low.i);
@@ -131,14 +163,113 @@ mst_cpu_c_q4(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
 static void
 mst_cpu_c_q4_1(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_cpu_c_q4(tile, x, y, 0);
+    mst_cpu_c_q45(tile, x, y, MST_CPU_Q4_1);
 }
 
 
 static void
 mst_cpu_c_q4_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_cpu_c_q4(tile, x, y, 8);
+    mst_cpu_c_q45(tile, x, y, MST_CPU_Q4_0);
+}
+
+
+static void
+mst_cpu_c_q5_1(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_cpu_c_q45(tile, x, y, MST_CPU_Q5_1);
+}
+
+
+static void
+mst_cpu_c_q5_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_cpu_c_q45(tile, x, y, MST_CPU_Q5_0);
+}
+
+
+static void
+mst_cpu_c_q4_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_cpu_c_q45(tile, x, y, MST_CPU_Q4_K);
+}
+
+
+static void
+mst_cpu_c_q5_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_cpu_c_q45(tile, x, y, MST_CPU_Q5_K);
+}
+
+
+/* 16 inputs of a block of Q6_K and one column into o */
+
+static mst_vec_t
+mst_cpu_c_q6_half(int16_t (*w)[MST_CPU_BLOCK], const int8_t *q, int first,
+    mst_vec_t scale, mst_vec_t o)
+{
+    int         i, k;
+    int16_t     x[2][MST_CPU_BLOCK];
+    int32_t     sum;
+    mst_ivec_t  acc;
+
+    mst_cpu_c_digits(q, x);
+
+    for (sum = 0, k = first; k < first + 16; k++) {
+        sum += 128 * x[0][k] + x[1][k];
+    }
+
+    for (i = 0; i < 16; i++) {
+        acc.i[i] = 128 * mst_cpu_c_row(w[i], x[0], first)
+                   + mst_cpu_c_row(w[i], x[1], first) - 32 * sum;
+    }
+
+    return mst_vec_fma(mst_ivec_float(acc), scale, o);
+}
+
+
+static void
+mst_cpu_c_q6_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    int                     h;
+    int16_t                 w[16][MST_CPU_BLOCK];
+    uint32_t                b, c, n;
+    mst_vec_t               d[2], o;
+    const int8_t           *q;
+    const uint8_t          *behind;
+    const mst_cpu_scale_t  *s;
+
+    n = x->width / MST_CPU_BLOCK;
+    q = x->q;
+    s = x->s;
+    behind = tile + MST_CPU_Q6_K_SIZE * (size_t) n;
+    memset(y, 0, x->cols * 16 * sizeof(float));
+
+    for (b = 0; b < n; b++, tile += MST_CPU_Q6_K_SIZE) {
+        mst_cpu_c_spread(tile, w, 0, 4, 0, 15);
+        mst_cpu_c_spread(tile, w, 16, 4, 4, 15);
+        mst_cpu_c_above(tile + 256, w, 0, 4, 2);
+        mst_cpu_c_above(tile + 320, w, 16, 4, 2);
+
+        for (h = 0; h < 2; h++) {
+            d[h] = mst_vec_mul(mst_vec_load_f16((const uint16_t *) behind
+                                                + 16 * (b / 8)),
+                               mst_vec_load_i8((const int8_t *) tile + 384
+                                               + 16 * h));
+        }
+
+        for (c = 0; c < x->cols; c++, q += MST_CPU_DIGITS, s++) {
+            o = mst_vec_load(y + 16 * c);
+
+            for (h = 0; h < 2; h++) {
+                o = mst_cpu_c_q6_half(w, q, 16 * h,
+                                      mst_vec_mul(d[h], mst_vec_set(s->d)),
+                                      o);
+            }
+
+            mst_vec_store(y + 16 * c, o);
+        }
+    }
 }
 
 
@@ -188,6 +319,11 @@ const mst_cpu_isa_t  mst_cpu_c = {
         [MST_CPU_Q4_1] = mst_cpu_c_q4_1,
         [MST_CPU_Q4_0] = mst_cpu_c_q4_0,
         [MST_CPU_Q8_0] = mst_cpu_c_q8_0,
+        [MST_CPU_Q5_1] = mst_cpu_c_q5_1,
+        [MST_CPU_Q5_0] = mst_cpu_c_q5_0,
+        [MST_CPU_Q4_K] = mst_cpu_c_q4_k,
+        [MST_CPU_Q5_K] = mst_cpu_c_q5_k,
+        [MST_CPU_Q6_K] = mst_cpu_c_q6_k,
         [MST_CPU_F32] = mst_kernel_f32,
         [MST_CPU_F16] = mst_kernel_f16,
         [MST_CPU_BF16] = mst_kernel_bf16

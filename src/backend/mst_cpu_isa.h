@@ -14,11 +14,21 @@
  *
  *   Q4_1  n * { 4 * 64 bytes of nibbles, 16 f16 d, 16 f16 m }
  *   Q4_0  n * 4 * 64 bytes of nibbles, then n * 16 f16 d
+ *   Q5_1  n * { 4 * 64 bytes of nibbles, 64 bytes of fifth bits, 16 f16 d,
+ *         16 f16 m }
+ *   Q5_0  n * { 4 * 64 bytes of nibbles, 64 bytes of fifth bits }, then n * 16
+ *         f16 d
+ *   Q4_K, Q5_K  n * { the same without or with fifth bits, 16 bytes of scales
+ *         of d, 16 of m }, then n / 8 * { 16 f16 d, 16 f16 m }
+ *   Q6_K  n * { 4 * 64 bytes of nibbles, 2 * 64 bytes of the bits above them,
+ *         2 * 16 signed bytes of scales }, then n / 8 * 16 f16 d
  *   Q8_0  n * 8 * 64 bytes of weight + 128, then n * 16 f16 d
  *   F32, F16, BF16   k * 16 elements
  *
  * In 64 bytes lane r has bytes 4r .. 4r + 3: four inputs.  The low nibbles
- * of vector i are inputs 4i .. 4i + 3 of the block, the high ones 16 more.
+ * of vector i are inputs 4i .. 4i + 3 of the block, the high ones 16 more.  Of
+ * fifth bits, bit i of a byte belongs to inputs 4i .. 4i + 3; of Q6_K, bits 2i
+ * and 2i + 1 of the first 64 bytes do, and those of the others to 16 more.
  *
  * An activation block of 32 inputs of one row is scale * q, q an integer of
  * 22 bits in three signed digits of base 128: 32 bytes of high digits, 32 of
@@ -47,13 +57,19 @@
 #define MST_CPU_KV       32        /* tokens of a KV block */
 
 #define MST_CPU_Q4_1_SIZE  320     /* bytes of a tile's block */
+#define MST_CPU_Q6_K_SIZE  416
 
 
 typedef enum {
     MST_CPU_Q4_1,
     MST_CPU_Q4_0,
     MST_CPU_Q8_0,
-    MST_CPU_F32,
+    MST_CPU_Q5_1,
+    MST_CPU_Q5_0,
+    MST_CPU_Q4_K,
+    MST_CPU_Q5_K,
+    MST_CPU_Q6_K,
+    MST_CPU_F32,                   /* from here on inputs are floats */
     MST_CPU_F16,
     MST_CPU_BF16,
     MST_CPU_TYPES

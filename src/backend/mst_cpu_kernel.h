@@ -260,6 +260,59 @@ mst_kernel_float_cols(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
 }
 
 
+/* tiles of 4 and 5 bits: bytes of a block, of its codes, and what a code
+   stands for beside zero */
+
+#define mst_kernel_is_five(type)                                              \
+    ((type) == MST_CPU_Q5_0 || (type) == MST_CPU_Q5_1                         \
+     || (type) == MST_CPU_Q5_K)
+
+#define mst_kernel_codes(type)  (mst_kernel_is_five(type) ? 320u : 256u)
+
+#define mst_kernel_block(type)                                                \
+    (mst_kernel_codes(type)                                                   \
+     + ((type) == MST_CPU_Q4_1 || (type) == MST_CPU_Q5_1 ? 64u                \
+        : (type) == MST_CPU_Q4_K || (type) == MST_CPU_Q5_K ? 32u : 0u))
+
+#define mst_kernel_offset(type)                                               \
+    ((type) == MST_CPU_Q4_0 ? 8 : (type) == MST_CPU_Q5_0 ? 16 : 0)
+
+
+/* scales and minima of a block; products of f16 and few bits are exact.
+   "behind" follows the last block. */
+
+mst_vec_fn void
+mst_kernel_scales(const uint8_t *t, const uint8_t *behind, uint32_t block,
+    const mst_cpu_type_t type, mst_vec_t *d, mst_vec_t *m)
+{
+    const uint16_t  *h;
+
+    t += mst_kernel_codes(type);
+
+    if (type == MST_CPU_Q4_1 || type == MST_CPU_Q5_1) {
+        *d = mst_vec_load_f16((const uint16_t *) t);
+        *m = mst_vec_load_f16((const uint16_t *) (t + 32));
+        return;
+    }
+
+    if (mst_kernel_offset(type)) {
+        *d = mst_vec_load_f16((const uint16_t *) (behind
+                                                  + 32 * (size_t) block));
+        *m = *d;
+        return;
+    }
+
+    /* six bits: signed bytes serve as well */
+
+    h = (const uint16_t *) (behind + 64 * (size_t) (block / 8));
+    *d = mst_vec_mul(mst_vec_load_f16(h),
+                     mst_vec_load_i8((const int8_t *) t));
+    *m = mst_vec_mul(mst_vec_load_f16(h + 16),
+                     mst_vec_load_i8((const int8_t *) t + 16));
+    *m = mst_vec_mul(*m, mst_vec_set(-1));
+}
+
+
 /* calls fn(tile, x, y, arg, columns) with the columns as a constant */
 
 #define mst_kernel_cols(fn, tile, x, y, arg)                                  \

@@ -42,8 +42,13 @@ mst_cpu_matrix_tile_size(mst_cpu_type_t type, uint32_t width)
     case MST_CPU_F32:
         return (size_t) width * MST_CPU_LANES * 4;
 
-    default:
+    case MST_CPU_F16:
+    case MST_CPU_BF16:
         size = (size_t) width * MST_CPU_LANES * 2;
+        break;
+
+    default:
+        size = mst_cpu_codes_size(type, width);
     }
 
     return (size + 63) / 64 * 64;
@@ -158,8 +163,13 @@ mst_cpu_matrix_pack_row(mst_cpu_type_t type, const uint8_t *src,
         mst_cpu_matrix_plain(src, tile, lane, width, 4);
         return;
 
-    default:
+    case MST_CPU_F16:
+    case MST_CPU_BF16:
         mst_cpu_matrix_plain(src, tile, lane, width, 2);
+        return;
+
+    default:
+        mst_cpu_codes_pack(type, src, tile, lane, width);
     }
 }
 
@@ -169,31 +179,6 @@ mst_cpu_matrix_tile(const mst_cpu_part_t *part, uint32_t tile)
 {
     return part->base + (tile >> 1) * part->pair_size
            + (tile & 1) * part->tile_size;
-}
-
-
-/* a row of super-blocks becomes f16, which has more bits than its codes */
-
-static void
-mst_cpu_matrix_pack_super(uint32_t type, const uint8_t *from, uint8_t *to,
-    uint32_t lane, uint32_t width)
-{
-    float                   y[256];
-    uint16_t                h;
-    uint32_t                i, k;
-    const mst_type_info_t  *info;
-
-    info = mst_type_info(type);
-
-    for (k = 0; k < width; k += info->block) {
-        (void) mst_quant_decode((mst_type_t) type, from, y, info->block);
-        from += info->size;
-
-        for (i = 0; i < info->block; i++) {
-            h = mst_f32_to_f16(y[i]);
-            memcpy(to + ((size_t) (k + i) * MST_CPU_LANES + lane) * 2, &h, 2);
-        }
-    }
 }
 
 
@@ -218,12 +203,7 @@ mst_cpu_matrix_pack_tile(const mst_cpu_part_t *part,
     for (i = 0; i < n; i++) {
         src = (const uint8_t *) from->data + (row + i) * row_size;
 
-        if (info->block > MST_CPU_BLOCK) {
-            mst_cpu_matrix_pack_super(from->type, src, to, i, width);
-
-        } else {
-            mst_cpu_matrix_pack_row(part->type, src, to, i, width);
-        }
+        mst_cpu_matrix_pack_row(part->type, src, to, i, width);
     }
 }
 
@@ -285,33 +265,25 @@ mst_cpu_matrix_pack(void *data, uint32_t thread)
 static int
 mst_cpu_matrix_type(uint32_t type, mst_cpu_type_t *t, mst_err_t *err)
 {
-    switch (type) {
+    size_t  i;
 
-    case MST_TYPE_Q4_1:
-        *t = MST_CPU_Q4_1;
-        return MST_OK;
+    static const struct {
+        mst_type_t      file;
+        mst_cpu_type_t  type;
+    } types[] = {
+        { MST_TYPE_Q4_1, MST_CPU_Q4_1 }, { MST_TYPE_Q4_0, MST_CPU_Q4_0 },
+        { MST_TYPE_Q8_0, MST_CPU_Q8_0 }, { MST_TYPE_Q5_1, MST_CPU_Q5_1 },
+        { MST_TYPE_Q5_0, MST_CPU_Q5_0 }, { MST_TYPE_Q4_K, MST_CPU_Q4_K },
+        { MST_TYPE_Q5_K, MST_CPU_Q5_K }, { MST_TYPE_Q6_K, MST_CPU_Q6_K },
+        { MST_TYPE_F32, MST_CPU_F32 }, { MST_TYPE_F16, MST_CPU_F16 },
+        { MST_TYPE_BF16, MST_CPU_BF16 }
+    };
 
-    case MST_TYPE_Q4_0:
-        *t = MST_CPU_Q4_0;
-        return MST_OK;
-
-    case MST_TYPE_Q8_0:
-        *t = MST_CPU_Q8_0;
-        return MST_OK;
-
-    case MST_TYPE_F32:
-        *t = MST_CPU_F32;
-        return MST_OK;
-
-    case MST_TYPE_F16:
-    case MST_TYPE_Q4_K:
-    case MST_TYPE_Q6_K:
-        *t = MST_CPU_F16;
-        return MST_OK;
-
-    case MST_TYPE_BF16:
-        *t = MST_CPU_BF16;
-        return MST_OK;
+    for (i = 0; i < sizeof(types) / sizeof(*types); i++) {
+        if (types[i].file == type) {
+            *t = types[i].type;
+            return MST_OK;
+        }
     }
 
     return mst_err_set(err, "weights of type %s are not computed on the CPU",
@@ -350,8 +322,8 @@ mst_cpu_matrix_layout(mst_matrix_t *m, const mst_matrix_part_t *parts,
         p->n_tiles = (p->rows + MST_CPU_LANES - 1) / MST_CPU_LANES;
         p->tile_size = mst_cpu_matrix_tile_size(p->type, m->width);
         p->pair_size = 2 * p->tile_size;
-        m->forms |= info->block == MST_CPU_BLOCK ? MST_CPU_DIGIT_FORM
-                                                 : MST_CPU_FLOAT_FORM;
+        m->forms |= p->type < MST_CPU_F32 ? MST_CPU_DIGIT_FORM
+                                          : MST_CPU_FLOAT_FORM;
         m->n_units += p->n_tiles;
 
         /* an even number of tiles, so that pairs are whole */
@@ -507,6 +479,11 @@ mst_cpu_matrix_row(const mst_matrix_t *m, uint32_t row, float *y)
     p = &m->parts[0];
     tile = mst_cpu_matrix_tile(p, row / MST_CPU_LANES);
     lane = row % MST_CPU_LANES;
+
+    if (types[p->type].n == 0) {
+        mst_cpu_codes_row(p->type, tile, lane, m->width, y);
+        return;
+    }
 
     for (i = 0; i < m->width / types[p->type].n; i++) {
 

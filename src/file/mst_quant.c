@@ -10,8 +10,8 @@
 
 #include "file/mst_quant.h"
 
-#define MST_QUANT_BLOCK  32        /* elements of a Q4_0, Q4_1, Q8_0 block */
-#define MST_QUANT_SUPER  256       /* of a Q4_K, Q6_K block */
+#define MST_QUANT_BLOCK  32        /* elements of a Q4_0 .. Q8_0 block */
+#define MST_QUANT_SUPER  256       /* of a Q4_K, Q5_K, Q6_K block */
 
 
 typedef void (*mst_quant_decode_pt)(const unsigned char *src, float *y);
@@ -29,8 +29,11 @@ static void mst_quant_f16(const unsigned char *src, float *y);
 static void mst_quant_bf16(const unsigned char *src, float *y);
 static void mst_quant_q4_0(const unsigned char *src, float *y);
 static void mst_quant_q4_1(const unsigned char *src, float *y);
+static void mst_quant_q5_0(const unsigned char *src, float *y);
+static void mst_quant_q5_1(const unsigned char *src, float *y);
 static void mst_quant_q8_0(const unsigned char *src, float *y);
 static void mst_quant_q4_k(const unsigned char *src, float *y);
+static void mst_quant_q5_k(const unsigned char *src, float *y);
 static void mst_quant_q6_k(const unsigned char *src, float *y);
 
 
@@ -40,8 +43,11 @@ static const mst_quant_format_t  mst_quant_formats[] = {
     { MST_TYPE_BF16, { "BF16", 1, 2 }, mst_quant_bf16 },
     { MST_TYPE_Q4_0, { "Q4_0", 32, 18 }, mst_quant_q4_0 },
     { MST_TYPE_Q4_1, { "Q4_1", 32, 20 }, mst_quant_q4_1 },
+    { MST_TYPE_Q5_0, { "Q5_0", 32, 22 }, mst_quant_q5_0 },
+    { MST_TYPE_Q5_1, { "Q5_1", 32, 24 }, mst_quant_q5_1 },
     { MST_TYPE_Q8_0, { "Q8_0", 32, 34 }, mst_quant_q8_0 },
     { MST_TYPE_Q4_K, { "Q4_K", 256, 144 }, mst_quant_q4_k },
+    { MST_TYPE_Q5_K, { "Q5_K", 256, 176 }, mst_quant_q5_k },
     { MST_TYPE_Q6_K, { "Q6_K", 256, 210 }, mst_quant_q6_k }
 };
 
@@ -288,6 +294,49 @@ mst_quant_q4_1(const unsigned char *src, float *y)
 }
 
 
+/* 32 bits, then nibbles as in Q4_0: element i has bit i above its nibble */
+
+static int
+mst_quant_five(const unsigned char *p, int i)
+{
+    int  q;
+
+    q = p[4 + i % 16];
+    q = i < 16 ? q & 15 : q >> 4;
+
+    return q | (p[i / 8] >> i % 8 & 1) << 4;
+}
+
+
+static void
+mst_quant_q5_0(const unsigned char *src, float *y)
+{
+    int    i;
+    float  d;
+
+    d = mst_f16_to_f32(mst_quant_u16(src));
+
+    for (i = 0; i < MST_QUANT_BLOCK; i++) {
+        y[i] = (float) (mst_quant_five(src + 2, i) - 16) * d;
+    }
+}
+
+
+static void
+mst_quant_q5_1(const unsigned char *src, float *y)
+{
+    int    i;
+    float  d, m;
+
+    d = mst_f16_to_f32(mst_quant_u16(src));
+    m = mst_f16_to_f32(mst_quant_u16(src + 2));
+
+    for (i = 0; i < MST_QUANT_BLOCK; i++) {
+        y[i] = (float) mst_quant_five(src + 4, i) * d + m;
+    }
+}
+
+
 /* d, then 32 signed bytes */
 
 static void
@@ -309,8 +358,8 @@ mst_quant_q8_0(const unsigned char *src, float *y)
    a byte each; the lower bits of the others share a byte, and their upper two
    stand above the first four's */
 
-static void
-mst_quant_q4_k_scales(const unsigned char *p, int j, int *scale, int *min)
+void
+mst_quant_k_scales(const unsigned char *p, int j, int *scale, int *min)
 {
     if (j < 4) {
         *scale = p[j] & 63;
@@ -323,29 +372,47 @@ mst_quant_q4_k_scales(const unsigned char *p, int j, int *scale, int *min)
 }
 
 
-/* d, dmin, 12 bytes of scales and mins for 8 sub-blocks of 32, then nibbles:
-   32 bytes hold two sub-blocks, the first one in the lower halves */
+/* d, dmin, 12 bytes of scales and mins for 8 sub-blocks of 32, with high != 0
+   a fifth bit of the elements, 32 bytes of which bit j belongs to sub-block j,
+   then nibbles: 32 bytes hold two sub-blocks, the first one in the lower
+   halves */
 
 static void
-mst_quant_q4_k(const unsigned char *src, float *y)
+mst_quant_q45_k(const unsigned char *src, float *y, int high)
 {
-    int                   i, j, min, scale;
+    int                   i, j, min, q, scale;
     float                 d, dmin;
-    const unsigned char  *q;
+    const unsigned char  *p;
 
     d = mst_f16_to_f32(mst_quant_u16(src));
     dmin = mst_f16_to_f32(mst_quant_u16(src + 2));
 
     for (j = 0; j < 8; j++) {
-        mst_quant_q4_k_scales(src + 4, j, &scale, &min);
+        mst_quant_k_scales(src + 4, j, &scale, &min);
 
-        q = src + 16 + j / 2 * 32;
+        p = src + 16 + high * 32 + j / 2 * 32;
 
         for (i = 0; i < 32; i++) {
-            y[j * 32 + i] = (float) (j % 2 ? q[i] >> 4 : q[i] & 15)
-                            * (d * (float) scale) - dmin * (float) min;
+            q = j % 2 ? p[i] >> 4 : p[i] & 15;
+            q |= high ? (src[16 + i] >> j & 1) << 4 : 0;
+            y[j * 32 + i] = (float) q * (d * (float) scale)
+                            - dmin * (float) min;
         }
     }
+}
+
+
+static void
+mst_quant_q4_k(const unsigned char *src, float *y)
+{
+    mst_quant_q45_k(src, y, 0);
+}
+
+
+static void
+mst_quant_q5_k(const unsigned char *src, float *y)
+{
+    mst_quant_q45_k(src, y, 1);
 }
 
 

@@ -274,8 +274,8 @@ mst_checkpoint_type(const mst_checkpoint_t *c, const char *name,
     if (mst_type_info(t->type) == NULL) {
         return mst_checkpoint_error(c, err, "tensor \"%s\" has type %s (%u), "
                                     "which is not supported yet; F32, F16, "
-                                    "BF16, Q8_0, Q4_0, Q4_1, Q4_K and Q6_K "
-                                    "are", name,
+                                    "BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, "
+                                    "Q4_K, Q5_K and Q6_K are", name,
                                     mst_type_name(t->type), t->type);
     }
 

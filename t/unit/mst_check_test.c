@@ -46,14 +46,14 @@ static const case_t  cases[] = {
     { "output.weight", MST_TYPE_F32, 64, 99,
       "tensor \"output.weight\" has shape [64, 99, 1, 1], expected "
       "[64, 100, 1, 1]" },
-    { "blk.0.ffn_up.weight", 13, 64, 160,
-      "tensor \"blk.0.ffn_up.weight\" has type Q5_K (13), which is not "
-      "supported yet; F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K and Q6_K "
-      "are" },
+    { "blk.0.ffn_up.weight", 10, 64, 160,
+      "tensor \"blk.0.ffn_up.weight\" has type Q2_K (10), which is not "
+      "supported yet; F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K "
+      "and Q6_K are" },
     { "blk.0.ffn_up.weight", 77, 64, 160,
       "tensor \"blk.0.ffn_up.weight\" has type unknown (77), which is not "
-      "supported yet; F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K and Q6_K "
-      "are" },
+      "supported yet; F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K "
+      "and Q6_K are" },
     { "blk.0.attn_norm.weight", MST_TYPE_F16, 64, 0,
       "tensor \"blk.0.attn_norm.weight\" has type F16 (1), F32 is needed" },
 

@@ -20,7 +20,7 @@
 #include "backend/mst_cpu_isa.h"
 #include "file/mst_quant.h"
 
-#define KERNELS_BLOCKS  5
+#define KERNELS_BLOCKS  11     /* more than a super-block */
 #define KERNELS_WIDTH   (32 * KERNELS_BLOCKS)
 
 
@@ -45,6 +45,23 @@ kernels_float(float scale)
 }
 
 
+/* input i of a block of codes that have bits above the nibbles */
+
+static inline int
+kernels_code(const uint8_t *t, uint32_t bits, uint32_t lane, uint32_t i)
+{
+    uint32_t  w;
+
+    w = t[64 * (i % 16 / 4) + 4 * lane + i % 4];
+    w = i < 16 ? w & 15 : w >> 4;
+    t += 256 + 4 * lane + i % 4;
+
+    return (int) (bits == 4 ? w
+                  : bits == 5 ? w | (t[0] >> (i / 4) & 1u) << 4
+                  : w | (t[64 * (i / 16)] >> (i % 16 / 4 * 2) & 3u) << 4);
+}
+
+
 /* what a tile says, by the description in mst_cpu_isa.h */
 
 static inline double
@@ -54,7 +71,7 @@ kernels_weight(mst_cpu_type_t type, const uint8_t *t, uint32_t lane,
     float     f;
     uint8_t   w;
     uint16_t  d, m;
-    uint32_t  b, i;
+    uint32_t  b, i, n, size;
 
     b = k / 32;
     i = k % 32;
@@ -74,6 +91,37 @@ kernels_weight(mst_cpu_type_t type, const uint8_t *t, uint32_t lane,
         w = i < 16 ? w & 15 : w >> 4;
         memcpy(&d, t + 256 * KERNELS_BLOCKS + 32 * b + 2 * lane, 2);
         return (w - 8) * (double) mst_f16_to_f32(d);
+
+    case MST_CPU_Q5_1:
+        t += 384 * b;
+        memcpy(&d, t + 320 + 2 * lane, 2);
+        memcpy(&m, t + 352 + 2 * lane, 2);
+        return kernels_code(t, 5, lane, i) * (double) mst_f16_to_f32(d)
+               + (double) mst_f16_to_f32(m);
+
+    case MST_CPU_Q5_0:
+        memcpy(&d, t + 320 * KERNELS_BLOCKS + 32 * b + 2 * lane, 2);
+        return (kernels_code(t + 320 * b, 5, lane, i) - 16)
+               * (double) mst_f16_to_f32(d);
+
+    case MST_CPU_Q4_K:
+    case MST_CPU_Q5_K:
+        n = type == MST_CPU_Q4_K ? 4 : 5;
+        size = 64 * n + 32;
+        memcpy(&d, t + size * KERNELS_BLOCKS + 64 * (b / 8) + 2 * lane, 2);
+        memcpy(&m, t + size * KERNELS_BLOCKS + 64 * (b / 8) + 32 + 2 * lane,
+               2);
+        t += size * b;
+        return kernels_code(t, n, lane, i) * (double) mst_f16_to_f32(d)
+               * t[64 * n + lane]
+               - (double) mst_f16_to_f32(m) * t[64 * n + 16 + lane];
+
+    case MST_CPU_Q6_K:
+        memcpy(&d, t + 416 * KERNELS_BLOCKS + 32 * (b / 8) + 2 * lane, 2);
+        t += 416 * b;
+        return (kernels_code(t, 6, lane, i) - 32)
+               * (double) mst_f16_to_f32(d)
+               * (int8_t) t[384 + 16 * (i / 16) + lane];
 
     case MST_CPU_Q8_0:
         w = t[512 * b + 64 * (i / 4) + 4 * lane + i % 4];
@@ -95,6 +143,43 @@ kernels_weight(mst_cpu_type_t type, const uint8_t *t, uint32_t lane,
 /* random weights; fill: all bytes of quantised ones, -1 = random */
 
 static inline void
+kernels_codes(mst_cpu_type_t type, uint8_t *t, int fill)
+{
+    uint16_t  h;
+    uint32_t  b, i, n, size;
+
+    static const uint32_t  sizes[MST_CPU_TYPES] = {
+        [MST_CPU_Q5_1] = 384, [MST_CPU_Q5_0] = 320, [MST_CPU_Q4_K] = 288,
+        [MST_CPU_Q5_K] = 352, [MST_CPU_Q6_K] = 416
+    };
+
+    size = sizes[type];
+
+    for (i = 0; i < KERNELS_BLOCKS * (size + 32); i++) {
+        t[i] = fill < 0 ? (uint8_t) (kernels_random() >> 7) : (uint8_t) fill;
+    }
+
+    for (b = 0; b < KERNELS_BLOCKS && size % 64; b++) {
+        for (i = 1; i <= 32; i++) {            /* scales, six bits but Q6_K's */
+            n = kernels_random() >> 7;
+            t[size * (b + 1) - i] = (uint8_t) (type == MST_CPU_Q6_K ? n
+                                                                    : n & 63);
+        }
+    }
+
+    for (i = 0; i < KERNELS_BLOCKS * 32; i++) {
+        h = i == 3 ? 0x8003 : mst_f32_to_f16(kernels_float(0.1f));
+        b = type == MST_CPU_Q5_1 ? 384 * (i / 32) + 320 + 2 * (i % 32)
+                                 : size * KERNELS_BLOCKS + 2 * i;
+
+        if (type == MST_CPU_Q5_1 || i < KERNELS_BLOCKS * 16) {
+            memcpy(t + b, &h, 2);
+        }
+    }
+}
+
+
+static inline void
 kernels_tile(mst_cpu_type_t type, uint8_t *t, int fill)
 {
     float     f;
@@ -110,6 +195,11 @@ kernels_tile(mst_cpu_type_t type, uint8_t *t, int fill)
             memcpy(t + n * i, type == MST_CPU_F32 ? (void *) &f : &h, n);
         }
 
+        return;
+    }
+
+    if (type > MST_CPU_Q8_0) {
+        kernels_codes(type, t, fill);
         return;
     }
 

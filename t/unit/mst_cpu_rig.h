@@ -98,10 +98,12 @@ rig_tensor(mst_type_t type, uint32_t rows, uint32_t width, float **f)
     for (i = 0; i < n / info->block; i++) {
         x = rig_float() / (float) (info->block == 32 ? 16 : 1);
         h = type == MST_TYPE_BF16 ? mst_f32_to_bf16(x) : mst_f32_to_f16(x);
-        memcpy(p + i * info->size, info->size == 4 ? (void *) &x : &h,
-               info->size == 4 ? 4 : 2);
+        memcpy(p + i * info->size + (type == MST_TYPE_Q6_K ? 208 : 0),
+               info->size == 4 ? (void *) &x : &h, info->size == 4 ? 4 : 2);
 
-        if (type == MST_TYPE_Q4_1) {
+        if (type == MST_TYPE_Q4_1 || type == MST_TYPE_Q5_1
+            || type == MST_TYPE_Q4_K || type == MST_TYPE_Q5_K)
+        {
             h = mst_f32_to_f16(rig_float());
             memcpy(p + i * info->size + 2, &h, 2);
         }

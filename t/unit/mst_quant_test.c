@@ -218,6 +218,51 @@ test_q4(void **state)
 }
 
 
+/* element i is (i * 7 + block) & 31 */
+
+static void
+test_q5(void **state)
+{
+    int            b, i, v;
+    float          y[64];
+    uint32_t       high;
+    unsigned char  q50[44] = { 0 }, q51[48] = { 0 };
+
+    (void) state;
+
+    for (b = 0; b < 2; b++) {
+        q50[b * 22 + 1] = q51[b * 24 + 1] = b ? 0xc0 : 0x38;   /* -2, 0.5 */
+        q51[b * 24 + 3] = b ? 0x3c : 0xc4;                     /* 1, -4 */
+        high = 0;
+
+        for (i = 0; i < 32; i++) {
+            v = (i * 7 + b) & 31;
+            high |= (uint32_t) (v >> 4) << i;
+            q50[b * 22 + 6 + i % 16] |= (unsigned char) ((v & 15)
+                                                         << (i / 16 * 4));
+        }
+
+        memcpy(q50 + b * 22 + 2, &high, 4);
+        memcpy(q51 + b * 24 + 4, &high, 4);
+        memcpy(q51 + b * 24 + 8, q50 + b * 22 + 6, 16);
+    }
+
+    assert_int_equal(mst_quant_decode(MST_TYPE_Q5_0, q50, y, 64), MST_OK);
+
+    for (i = 0; i < 64; i++) {
+        v = (i % 32 * 7 + i / 32) & 31;
+        assert_true((double) y[i] == (i < 32 ? 0.5 : -2.0) * (v - 16));
+    }
+
+    assert_int_equal(mst_quant_decode(MST_TYPE_Q5_1, q51, y, 64), MST_OK);
+
+    for (i = 0; i < 64; i++) {
+        v = (i % 32 * 7 + i / 32) & 31;
+        assert_true((double) y[i] == (i < 32 ? 0.5 * v - 4 : -2.0 * v + 1));
+    }
+}
+
+
 static void
 test_q8(void **state)
 {
@@ -249,16 +294,14 @@ test_q8(void **state)
 /* written into their places one by one, as ggml-common.h describes them */
 
 static void
-test_q4_k(void **state)
+test_q45_k(mst_type_t type, int bits)
 {
-    int            i, j;
-    float          y[256];
-    unsigned char  q[144];
+    int             i, j, v;
+    float           y[256];
+    unsigned char   q[176], *low;
 
     static const int  scales[] = { 1, 63, 0, 17, 33, 62, 15, 48 };
     static const int  mins[] = { 63, 2, 31, 0, 16, 47, 32, 5 };
-
-    (void) state;
 
     memset(q, 0, sizeof(q));
     q[1] = 0x34;                                               /* 0.25 */
@@ -271,19 +314,43 @@ test_q4_k(void **state)
                                      | (mins[4 + j] & 15) << 4);
     }
 
-    for (i = 0; i < 128; i++) {
-        q[16 + i] = (unsigned char) (((i * 7) & 15) | ((i * 5 + 3) & 15) << 4);
-    }
-
-    assert_int_equal(mst_quant_decode(MST_TYPE_Q4_K, q, y, 256), MST_OK);
+    low = q + (bits == 5 ? 48 : 16);
 
     for (i = 0; i < 256; i++) {
-        j = i / 64 * 32 + i % 32;
-        j = i / 32 % 2 ? (j * 5 + 3) & 15 : (j * 7) & 15;
+        v = (i * 7 + i / 32) & ((1 << bits) - 1);
+        low[i / 64 * 32 + i % 32] |= (unsigned char) ((v & 15)
+                                                      << (i / 32 % 2 * 4));
+        if (bits == 5) {
+            q[16 + i % 32] |= (unsigned char) (v >> 4 << i / 32);
+        }
+    }
 
-        assert_true((double) y[i] == 0.25 * scales[i / 32] * j
+    assert_int_equal(mst_quant_decode(type, q, y, 256), MST_OK);
+
+    for (i = 0; i < 256; i++) {
+        v = (i * 7 + i / 32) & ((1 << bits) - 1);
+
+        assert_true((double) y[i] == 0.25 * scales[i / 32] * v
                                      + 0.5 * mins[i / 32]);
     }
+}
+
+
+static void
+test_q4_k(void **state)
+{
+    (void) state;
+
+    test_q45_k(MST_TYPE_Q4_K, 4);
+}
+
+
+static void
+test_q5_k(void **state)
+{
+    (void) state;
+
+    test_q45_k(MST_TYPE_Q5_K, 5);
 }
 
 
@@ -335,7 +402,9 @@ test_types(void **state)
         { MST_TYPE_F32, 1, 4, "F32" }, { MST_TYPE_F16, 1, 2, "F16" },
         { MST_TYPE_BF16, 1, 2, "BF16" }, { MST_TYPE_Q4_0, 32, 18, "Q4_0" },
         { MST_TYPE_Q4_1, 32, 20, "Q4_1" }, { MST_TYPE_Q8_0, 32, 34, "Q8_0" },
+        { MST_TYPE_Q5_0, 32, 22, "Q5_0" }, { MST_TYPE_Q5_1, 32, 24, "Q5_1" },
         { MST_TYPE_Q4_K, 256, 144, "Q4_K" },
+        { MST_TYPE_Q5_K, 256, 176, "Q5_K" },
         { MST_TYPE_Q6_K, 256, 210, "Q6_K" }
     };
 
@@ -365,7 +434,7 @@ test_types(void **state)
     assert_string_equal(mst_type_name(4), "unknown");
     assert_string_equal(mst_type_name(UINT32_MAX), "unknown");
 
-    assert_int_equal(mst_quant_decode((mst_type_t) 13, y, y, 0),
+    assert_int_equal(mst_quant_decode((mst_type_t) 10, y, y, 0),
                      MST_DECLINED);
     assert_int_equal(mst_quant_decode(MST_TYPE_Q4_0, y, y, 31), MST_ERROR);
 }
@@ -382,7 +451,9 @@ main(void)
         cmocka_unit_test(test_plain),
         cmocka_unit_test(test_q4),
         cmocka_unit_test(test_q8),
+        cmocka_unit_test(test_q5),
         cmocka_unit_test(test_q4_k),
+        cmocka_unit_test(test_q5_k),
         cmocka_unit_test(test_q6_k),
         cmocka_unit_test(test_types)
     };
