@@ -122,15 +122,16 @@ def processes(root):
     return found
 
 
-def same_weight(pid):
-    """Linux weighs sessions against each other, and the engine has one of its
-    own, which the peer has not"""
+def weigh(pid):
+    """Linux weighs sessions against each other.  The engine has one of its
+    own, 10 nicer than nginx's: it stays so where ours, the peer's too, has
+    not the usual weight"""
     try:
         with open('/proc/self/autogroup') as f:
-            nice = f.read().split()[-1]
+            nice = int(f.read().split()[-1])
         with open('/proc/%d/autogroup' % pid, 'w') as f:
-            f.write(nice)
-    except OSError:
+            f.write(str(min(nice + 10, 19)))
+    except (OSError, ValueError):
         pass
 
 
@@ -246,12 +247,19 @@ class Ours(Server):
         self.begin([NGINX, '-p', self.prefix_dir, '-c',
                     self.prefix_dir + '/nginx.conf', '-e',
                     self.prefix_dir + '/error.log'])
-        same_weight(self.engine())
+
+    def ready(self):
+        try:
+            weigh(self.engine())
+        except (OSError, KeyError, ValueError):
+            return False
+
+        return super().ready()
 
     def engine(self):
         with urllib.request.urlopen('http://127.0.0.1:%d/status'
                                     % self.port) as r:
-            return json.load(r)['models'][0]['engine_pid']
+            return json.load(r)['models'][0]['engine_pid'] or 0
 
     def memory(self):
         """nginx, the supervisor and the engine, which are no children of
