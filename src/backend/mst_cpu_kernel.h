@@ -220,22 +220,22 @@ mst_kernel_silu(const float *g, const float *u, float *y, uint32_t n)
 }
 
 
-/* float weights: one chain per output, over the inputs in order */
+/* float weights: one chain per output, over the inputs in order; n columns of
+   a panel that has "step" */
 
 mst_vec_fn void
-mst_kernel_float_cols(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
-    mst_cpu_type_t type, const int n)
+mst_kernel_float_part(const uint8_t *tile, const float *f, uint32_t width,
+    float *y, mst_cpu_type_t type, const int step, const int n)
 {
-    uint32_t      k;
-    mst_vec_t     o[MST_CPU_COLS], w;
-    const float  *f;
+    uint32_t   k;
+    mst_vec_t  o[MST_CPU_COLS], w;
 
     mst_unroll
     for (int c = 0; c < n; c++) {
         o[c] = mst_vec_set(0);
     }
 
-    for (f = x->f, k = 0; k < x->width; k++, f += n) {
+    for (k = 0; k < width; k++, f += step) {
 
         if (type == MST_CPU_F32) {
             w = mst_vec_load((const float *) tile + 16 * (size_t) k);
@@ -257,6 +257,24 @@ mst_kernel_float_cols(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
     for (int c = 0; c < n; c++) {
         mst_vec_store(y + 16 * c, o[c]);
     }
+}
+
+
+/* as many columns at once as there are registers for */
+
+mst_vec_fn void
+mst_kernel_float_cols(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
+    mst_cpu_type_t type, const int n)
+{
+    if (n > MST_VEC_COLS) {
+        mst_kernel_float_part(tile, x->f, x->width, y, type, n, MST_VEC_COLS);
+        mst_kernel_float_part(tile, x->f + MST_VEC_COLS, x->width,
+                              y + 16 * MST_VEC_COLS, type, n,
+                              n - MST_VEC_COLS);
+        return;
+    }
+
+    mst_kernel_float_part(tile, x->f, x->width, y, type, n, n);
 }
 
 

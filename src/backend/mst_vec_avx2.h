@@ -12,6 +12,7 @@
 
 #define MST_VEC_QUERIES  3
 #define MST_VEC_VALUES   2
+#define MST_VEC_COLS     4
 
 
 #define mst_vec_fn   static inline __attribute__((always_inline, unused))

@@ -11,6 +11,7 @@
 
 #define MST_VEC_QUERIES  12
 #define MST_VEC_VALUES   4
+#define MST_VEC_COLS     8
 
 
 #define mst_vec_fn   static inline __attribute__((always_inline, unused))

@@ -17,6 +17,7 @@
 
 #define MST_VEC_QUERIES  3         /* that attention takes at once */
 #define MST_VEC_VALUES   2         /* vectors of output per query */
+#define MST_VEC_COLS     4         /* of float weights */
 
 
 #define mst_vec_fn   static inline __attribute__((always_inline, unused))
