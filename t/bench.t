@@ -31,9 +31,9 @@ done_testing();
 
 sub device {
     my $user = (grep { defined getpwnam $_ } qw/ www-data nobody /)[0];
-    my $out = `BUILD=$build /usr/bin/python3 t/bench/device.py \
-               --model null:rate=300,celsius=40 --device cpu --divide 16 \
-               --workers 2 --user $user --nginx $nginx --json $dir/device.json \
+    my $out = `BUILD=$build /usr/bin/python3 t/bench/device.py \\
+               --model null:rate=300,celsius=40 --device cpu --divide 16 \\
+               --workers 2 --user $user --nginx $nginx --json $dir/device.json \\
                --only start,chat,reload,cancel,thermal,kill 2>&1`;
 
     is($?, 0, 'bench/device.py: nothing failed') or diag $out;
