@@ -294,9 +294,35 @@ sub profiles {
             or fail("profile: prompt $text");
     }
 
+    is_deeply(\%n, { 1 => 60, 2 => 20 }, 'profile: dealt, three of four');
+
+    spew("$dir/p.json", encode_json([
+        { weight => 0.75, prompt_tokens => 5, max_tokens => 1 },
+        { weight => 0.25, prompt_tokens => 5, max_tokens => 2 } ]));
+
+    json(@base, "$dir/p.json", '--requests', 80, '--seed', 7);
+    %n = ();
+    $n{ $_->{body}{max_tokens} }++ for seen($port);
+
     is($n{1} + $n{2}, 80, 'profile: nothing else');
     cmp_ok($n{1}, '>', 45, 'profile: three of four, about');
     cmp_ok($n{2}, '>', 8, 'profile: one of four, about');
+
+    # those of docs/bench.md
+
+    my %own = (mixed => [ 100, { 64 => 42, 128 => 33, 256 => 25 } ],
+               beside => [ 15, { 64 => 3, 192 => 12 } ]);
+
+    for my $name (sort keys %own) {
+        my ($n, $want) = @{ $own{$name} };
+        %n = ();
+
+        json(@base, "t/bench/$name.json", '--requests', 2 * $n);
+        $n{ $_->{body}{max_tokens} }++ for seen($port);
+
+        is_deeply(\%n, { map { $_ => 2 * $want->{$_} } keys %$want },
+                  "profile: $name.json");
+    }
 
     my @bad = (
         [ '[',                        qr/p\.json: no JSON: line 1/ ],

@@ -251,8 +251,11 @@ mistral_plan_init(mistral_plan_t *p, const mistral_bench_conf_t *conf,
     rc = conf->profile ? mistral_plan_profile(p, err)
                        : mistral_plan_single(p, err);
 
+    p->dealt = 1;
+
     for (i = 0; i < p->n_mixes; i++) {
         p->weights += p->mixes[i].weight;
+        p->dealt &= p->mixes[i].weight == floor(p->mixes[i].weight);
     }
 
     return rc;
@@ -302,6 +305,9 @@ mistral_plan_prompt(mistral_plan_t *p, const mistral_mix_t *m, mst_buf_t *b)
 }
 
 
+/* with whole weights as cards are dealt, so that so many requests hold exactly
+   so many of each */
+
 static const mistral_mix_t *
 mistral_plan_draw(mistral_plan_t *p)
 {
@@ -312,15 +318,32 @@ mistral_plan_draw(mistral_plan_t *p)
         return p->mixes;
     }
 
-    at = mistral_plan_uniform(&p->words) * p->weights;
+    if (!p->dealt || p->left < 1) {
+        for (i = 0; i < p->n_mixes; i++) {
+            p->mixes[i].left = p->mixes[i].weight;
+        }
+
+        p->left = p->weights;
+    }
+
+    at = mistral_plan_uniform(&p->words) * p->left;
 
     for (i = 0; i < p->n_mixes - 1; i++) {
-        at -= p->mixes[i].weight;
+        at -= p->mixes[i].left;
 
         if (at < 0) {
             break;
         }
     }
+
+    /* what rounding made of the end */
+
+    while (p->mixes[i].left <= 0) {
+        i--;
+    }
+
+    p->mixes[i].left--;
+    p->left--;
 
     return &p->mixes[i];
 }

@@ -18,6 +18,7 @@
 
 typedef struct {
     double     weight;         /* share of the requests, > 0 */
+    double     left;           /* of the weight, until all are dealt anew */
     char      *prompt;         /* as a JSON string; NULL: random words */
     uint64_t   prompt_tokens;  /* words */
     uint64_t   max_tokens;
@@ -28,6 +29,8 @@ typedef struct {
     mistral_mix_t               *mixes;
     size_t                       n_mixes;
     double                       weights;  /* sum */
+    double                       left;     /* sum; 0 = deal anew */
+    int                          dealt;    /* all weights are whole */
     uint64_t                     words;    /* random states, one for each */
     uint64_t                     times;    /* use */
     int                          chat;     /* else /completions */
