@@ -438,7 +438,25 @@ typedef struct {
     uint32_t  head_dim;
     uint32_t  ctas;                /* of the decode kernel:
                                       mst_k_attn_ctas() */
+    int       invariant;           /* a row's bits depend on its sequence
+                                      alone: sequences of one row are
+                                      prefilled like any other, and tiles
+                                      begin at an even page */
 } mst_k_attn_shape_t;
+
+
+/* tiles of any step of this shape */
+
+MST_K_HD uint32_t
+mst_k_attn_grid(const mst_k_attn_shape_t *s)
+{
+    uint32_t  group;
+
+    group = s->n_heads / s->n_kv_heads;
+
+    return s->invariant ? s->rows / mst_k_attn_tile_rows(group) + s->seqs + 1
+                        : mst_k_attn_tiles(s->rows, s->seqs, group);
+}
 
 
 /* CTAs of the decode kernel: two on each multiprocessor where whole items
@@ -471,7 +489,7 @@ mst_k_attn_work(const mst_k_attn_shape_t *s, mst_k_attn_work_t *w)
     uint64_t  at, n, pieces, tiles;
 
     pieces = (uint64_t) s->seqs * s->n_kv_heads + s->ctas;
-    tiles = mst_k_attn_tiles(s->rows, s->seqs, s->n_heads / s->n_kv_heads);
+    tiles = mst_k_attn_grid(s);
     n = tiles > s->seqs ? tiles : s->seqs;
     at = 0;
 

@@ -73,7 +73,8 @@ mst_k_plan_rows(const mst_k_attn_plan_t *a, mst_k_plan_t *s,
     uint32_t  at, decodes, first, n, pages, t, total;
 
     t = threadIdx.x;
-    decodes = t < a->shape.seqs && a->step.seq_n[t] == 1;
+    decodes = t < a->shape.seqs && a->step.seq_n[t] == 1
+              && !a->shape.invariant;
     pages = 0;
 
     if (decodes) {
@@ -195,7 +196,8 @@ mst_k_plan_tiles(const mst_k_attn_plan_t *a, mst_k_plan_t *s,
     rows = mst_k_attn_tile_rows(a->shape.n_heads / a->shape.n_kv_heads);
 
     n = t < a->shape.seqs ? a->step.seq_n[t] : 0;
-    n = mst_k_plan_scan(n > 1 ? (n + rows - 1) / rows : 0, s->warp, &total);
+    n = n > 1 || a->shape.invariant ? (n + rows - 1) / rows : 0;
+    n = mst_k_plan_scan(n, s->warp, &total);
     s->tiles[t] = n;
 
     if (t == 0) {

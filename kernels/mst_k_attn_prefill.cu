@@ -457,10 +457,7 @@ static int
 mst_k_pre_launch(const mst_k_attn_t *a, cudaStream_t stream)
 {
     return mst_k_attn_launch(mst_k_pre<HD, FP8>,
-                             dim3(mst_k_attn_tiles(a->shape.rows,
-                                                   a->shape.seqs,
-                                                   a->shape.n_heads
-                                                   / a->shape.n_kv_heads)
+                             dim3(mst_k_attn_grid(&a->shape)
                                   * a->shape.n_kv_heads),
                              dim3(MST_K_PRE_THREADS),
                              4 * mst_k_kv_half(HD, FP8 ? MST_K_KV_FP8

@@ -65,7 +65,7 @@ mst_k_rope(const __grid_constant__ mst_k_attn_t a)
     seq = a.step.seq[row];
     slot = a.step.slot[row];
 
-    if (slot < 0 || a.step.seq_n[seq] <= 1) {
+    if (slot < 0 || (a.step.seq_n[seq] <= 1 && !a.shape.invariant)) {
         return;
     }
 

@@ -483,12 +483,14 @@ mst_k_wg_load(const mst_k_attn_t *a, const uint32_t *block, uint32_t kv_head,
 }
 
 
-/* tiles from the diagonal back to the first page; keys one tile ahead */
+/* tiles from the diagonal back to the first page; keys one tile ahead.  odd:
+   no row sees the first page, and its block may be gone */
 
 template <int HD>
 MST_K_DEV void
 mst_k_wg_produce(const mst_k_attn_t *a, const mst_k_attn_tile_t *t,
-    uint32_t kv_head, uint32_t first, uint32_t pages, uint8_t *smem)
+    uint32_t kv_head, uint32_t first, uint32_t pages, uint32_t odd,
+    uint8_t *smem)
 {
     int             i, tiles;
     uint32_t        bars, block[2], old[2];
@@ -502,7 +504,7 @@ mst_k_wg_produce(const mst_k_attn_t *a, const mst_k_attn_tile_t *t,
     old[0] = old[1] = 0;
 
     for (i = tiles - 1; i >= 0; i--) {
-        block[0] = __ldg(table + i * 2);
+        block[0] = __ldg(table + i * 2 + (i == 0 ? odd : 0));
         block[1] = (uint32_t) i * 2 + 1 < pages ? __ldg(table + i * 2 + 1)
                                                 : block[0];
         mst_k_wg_load<HD>(a, block, kv_head, 0, smem, bars, &k);
@@ -637,7 +639,7 @@ mst_k_wg(const __grid_constant__ mst_k_attn_t a)
 #if MST_K_WG
     extern __shared__ __align__(1024) uint8_t  smem[];
 
-    uint32_t            first, head, i, pages, tile;
+    uint32_t            first, head, i, odd, pages, tile;
     mst_k_attn_tile_t   t;
     mst_k_attn_work_t   at;
 
@@ -666,11 +668,17 @@ mst_k_wg(const __grid_constant__ mst_k_attn_t a)
     t = ((const mst_k_attn_tile_t *) ((uint8_t *) a.work + at.tile))[tile];
     pages = mst_k_attn_tile_pages(t.pos, t.n, a.window, &first);
 
+    /* page 2i always goes with page 2i + 1: so does a row's arithmetic */
+
+    odd = a.shape.invariant ? first & 1 : 0;
+    first -= odd;
+    pages += odd;
+
     if (threadIdx.x < 128) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
 
         if (threadIdx.x == 0) {
-            mst_k_wg_produce<HD>(&a, &t, head, first, pages, smem);
+            mst_k_wg_produce<HD>(&a, &t, head, first, pages, odd, smem);
         }
 
     } else {
@@ -684,9 +692,7 @@ mst_k_wg(const __grid_constant__ mst_k_attn_t a)
 int
 mst_k_attn_wgmma(const mst_k_attn_t *a, cudaStream_t stream)
 {
-    dim3  grid(mst_k_attn_tiles(a->shape.rows, a->shape.seqs,
-                                a->shape.n_heads / a->shape.n_kv_heads)
-               * a->shape.n_kv_heads);
+    dim3  grid(mst_k_attn_grid(&a->shape) * a->shape.n_kv_heads);
 
     return a->shape.head_dim == 128
            ? mst_k_attn_launch(mst_k_wg<128>, grid, dim3(MST_K_WG_THREADS),

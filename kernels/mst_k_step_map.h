@@ -52,6 +52,7 @@ typedef struct {
                                       only fills */
     int32_t   *seq_len;            /* [seqs] tokens after this step */
     int32_t   *seq_table;          /* [seqs] of its block table in blocks[] */
+    int32_t   *seq_used;           /* [seqs] experts of one token */
     int32_t   *wanted;             /* [wanted] rows whose logits are wanted,
                                       rising */
     void      *work;               /* [work] bytes: attention's work list */
@@ -108,6 +109,7 @@ mst_k_step_layout(const mst_k_bucket_t *b, void *base, mst_k_step_t *s)
     s->seq_n = (int32_t *) (p + mst_k_step_take(&at, b->seqs * 4ull));
     s->seq_len = (int32_t *) (p + mst_k_step_take(&at, b->seqs * 4ull));
     s->seq_table = (int32_t *) (p + mst_k_step_take(&at, b->seqs * 4ull));
+    s->seq_used = (int32_t *) (p + mst_k_step_take(&at, b->seqs * 4ull));
     s->wanted = (int32_t *) (p + mst_k_step_take(&at, b->wanted * 4ull));
     s->work = p + mst_k_step_take(&at, b->work);
     s->sample = p + mst_k_step_take(&at, b->sample);

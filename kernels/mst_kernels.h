@@ -28,14 +28,16 @@
 
 #include "kernels/mst_k_step_map.h"
 #include "kernels/mst_k_attn.h"
+#include "kernels/mst_k_block.h"
 #include "kernels/mst_k_e4m3.h"
 #include "kernels/mst_k_gemm.h"
+#include "kernels/mst_k_list.h"
 #include "kernels/mst_k_load.h"
 #include "kernels/mst_k_misc.h"
+#include "kernels/mst_k_moe.h"
 #include "kernels/mst_k_plain.h"
 #include "kernels/mst_k_quant.h"
 #include "kernels/mst_k_sample.h"
-#include "kernels/mst_k_attn.h"
 
 
 #endif /* MST_KERNELS_H */

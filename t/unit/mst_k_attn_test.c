@@ -311,7 +311,7 @@ static void
 test_work(void **state)
 {
     mst_k_attn_work_t   w;
-    mst_k_attn_shape_t  s = { 2048, 256, 32, 8, 128, 264 };
+    mst_k_attn_shape_t  s = { 2048, 256, 32, 8, 128, 264, 0 };
 
     (void) state;
 
@@ -325,6 +325,37 @@ test_work(void **state)
 }
 
 
+/* tiles of a step that is full, of sequences that fill theirs least */
+
+static void
+test_grid(void **state)
+{
+    uint32_t            group, i, n, r, rows, tiles;
+    mst_k_attn_shape_t  s = { 0, 0, 32, 8, 128, 132, 0 };
+
+    (void) state;
+
+    for (i = 0; i < 2000; i++) {
+        group = 1 + i % 16;
+        s.invariant = i & 1;
+        s.n_heads = 8 * group;
+        s.rows = 1 + i;
+        r = mst_k_attn_tile_rows(group);
+        tiles = 0;
+        s.seqs = 0;
+
+        for (rows = s.rows; rows >= 2u - (uint32_t) s.invariant; rows -= n) {
+            n = s.seqs % 3 ? 2 - (uint32_t) s.invariant : r + 1;
+            n = n < rows ? n : rows;
+            tiles += (n + r - 1) / r;
+            s.seqs++;
+        }
+
+        assert_true(tiles <= mst_k_attn_grid(&s));
+    }
+}
+
+
 int
 main(void)
 {
@@ -335,6 +366,7 @@ main(void)
         cmocka_unit_test(test_window),
         cmocka_unit_test(test_layout),
         cmocka_unit_test(test_work),
+        cmocka_unit_test(test_grid),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
