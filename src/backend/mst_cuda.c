@@ -60,14 +60,19 @@ mst_cuda_able(const mst_backend_conf_t *c, mst_err_t *err)
                            "device, bf16 is", names[c->kv_type]);
     }
 
-    if (c->n_experts) {
-        return mst_err_set(err, "mixtures of experts are not computed on a "
-                           "CUDA device yet");
+    if ((c->batch_invariant || c->n_experts) && c->dtype != MST_DTYPE_AUTO
+        && c->dtype != MST_DTYPE_BF16)
+    {
+        return mst_err_set(err, "%s is computed with weights of bf16 on a "
+                           "CUDA device, with no other dtype",
+                           c->n_experts ? "a mixture of experts"
+                                        : "batch_invariant on");
     }
 
-    if (c->batch_invariant) {
-        return mst_err_set(err, "batch_invariant on is not computed on a CUDA "
-                           "device yet");
+    if (c->n_experts > MST_K_MOE_EXPERTS) {
+        return mst_err_set(err, "a mixture of %u experts is not computed on a "
+                           "CUDA device, %d are the most", c->n_experts,
+                           MST_K_MOE_EXPERTS);
     }
 
     if (c->head_dim > 256) {
@@ -149,6 +154,7 @@ mst_cuda_destroy(mst_backend_t *b)
 
     mst_cuda_step_free(b);
     mst_cuda_gemm_free(b);
+    mst_cuda_expert_free(b);
     mst_cuda_matrix_end(b);
     mst_cuda_free(b);
 
@@ -225,6 +231,13 @@ mst_cuda_down(mst_backend_t *b, const mst_backend_layer_t *w)
 
 
 static void
+mst_cuda_experts(mst_backend_t *b, const mst_backend_layer_t *w)
+{
+    mst_cuda_layer(b, MST_CUDA_EXPERTS, 0, w);
+}
+
+
+static void
 mst_cuda_logits(mst_backend_t *b, const mst_vector_t *norm,
     const mst_matrix_t *head)
 {
@@ -252,6 +265,7 @@ static const mst_backend_ops_t  mst_cuda_ops = {
     .out = mst_cuda_out,
     .gate_up = mst_cuda_gate_up,
     .down = mst_cuda_down,
+    .experts = mst_cuda_experts,
     .logits = mst_cuda_logits,
     .launch = mst_cuda_launch,
     .wait = mst_cuda_wait,

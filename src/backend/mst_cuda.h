@@ -86,6 +86,7 @@ typedef enum {
     MST_CUDA_OUT,
     MST_CUDA_GATE_UP,
     MST_CUDA_DOWN,
+    MST_CUDA_EXPERTS,
     MST_CUDA_HEAD
 } mst_cuda_op_t;
 
@@ -170,6 +171,23 @@ typedef struct {
 } mst_cuda_fused_t;
 
 
+/* of a mixture: see kernels/mst_k_moe.h */
+typedef struct {
+    int32_t                *expert;        /* [pairs] */
+    float                  *weight;        /* [pairs] */
+    int32_t                *first;         /* [n_experts + 1] */
+    int32_t                *pair;          /* [pairs] */
+    int32_t                *place;         /* [pairs] */
+    float                  *y;             /* [pairs][dim] */
+    const uint16_t        **tables;        /* [n_layers][2][n_experts] of the
+                                              device: their ups and downs */
+    const mst_backend_layer_t **layers;    /* [n_layers] that tables has */
+    uint32_t                n_layers;
+    uint32_t                stride;        /* experts of a row of this step at
+                                              most */
+} mst_cuda_experts_t;
+
+
 /* memory of the device or of the host that is freed with the backend */
 typedef struct mst_cuda_block_s  mst_cuda_block_t;
 
@@ -244,7 +262,8 @@ struct mst_backend_s {
     float                 *x_scale;        /* [rows] where x is e4m3 */
     uint16_t              *qkv;            /* [rows][qkv_dim] */
     uint16_t              *mix;            /* [rows][q_dim] */
-    uint16_t              *gate_up;        /* [rows][2 ff_dim] */
+    uint16_t              *gate_up;        /* [rows][2 ff_dim]; of pairs (row,
+                                              expert) in a mixture */
     uint16_t              *act;            /* [rows][ff_dim] */
     float                 *turns;          /* [rows][rope_dim] */
     float                 *logits;         /* [logits_rows][n_vocab] */
@@ -252,6 +271,7 @@ struct mst_backend_s {
     void                  *work[MST_CUDA_WINDOWS];     /* attention's lists */
     void                  *workspace;      /* of the library */
     mst_cuda_fused_t       fused;
+    mst_cuda_experts_t     experts;
     char                  *kv;
     uint64_t               kv_layer;       /* bytes of a layer's blocks */
     uint64_t               kv_block;       /* bytes of a block of a layer */
@@ -402,6 +422,8 @@ void mst_cuda_chain_attend(mst_backend_t *b, uint32_t layer, void *out,
 /* buffers, and tiles where memory allows them beside a KV pool */
 int mst_cuda_fused_init(mst_backend_t *b, mst_err_t *err);
 
+void mst_cuda_fused_start(mst_backend_t *b, uint32_t i);   /* x after
+                                                              cmds[i] */
 void mst_cuda_fused_run(mst_backend_t *b, uint32_t i);     /* cmds[i] */
 void mst_cuda_fused_head(mst_backend_t *b, const mst_cuda_cmd_t *cmd,
     uint32_t first, uint32_t n);
@@ -435,6 +457,31 @@ int mst_cuda_gemm(mst_backend_t *b, const mst_matrix_t *m, const void *x,
 
 /* the fastest of what the library offers for each shape of the model */
 int mst_cuda_gemm_tune(mst_backend_t *b, mst_err_t *err);
+
+
+/* mst_cuda_slice.c: mst_cuda_chain() and mst_cuda_head() of batch_invariant
+   where there are tiles */
+
+void mst_cuda_slice_chain(mst_backend_t *b);
+void mst_cuda_slice_head(mst_backend_t *b, const mst_cuda_cmd_t *cmd,
+    uint32_t first, uint32_t n);
+
+
+/* mst_cuda_list.c: the same of bf16, the bits of a row whatever n is */
+
+int mst_cuda_list(mst_backend_t *b, const mst_matrix_t *m, const void *x,
+    void *y, uint32_t n, mst_cuda_out_t out);
+
+
+/* mst_cuda_expert.c: of models without experts nothing happens here */
+
+uint64_t mst_cuda_expert_pairs(const mst_backend_t *b);    /* there is room
+                                                              for */
+int mst_cuda_expert_init(mst_backend_t *b, mst_err_t *err);
+void mst_cuda_expert_free(mst_backend_t *b);
+void mst_cuda_expert_meet(mst_backend_t *b);   /* before a step is launched or
+                                                  captured */
+void mst_cuda_expert(mst_backend_t *b, const mst_backend_layer_t *w);
 
 
 #endif /* MST_CUDA_H */

@@ -66,6 +66,7 @@ mst_cuda_work_size(mst_backend_t *b)
     shape.n_heads = b->conf.n_heads;
     shape.n_kv_heads = b->conf.n_kv_heads;
     shape.head_dim = b->conf.head_dim;
+    shape.invariant = b->conf.batch_invariant;
     shape.ctas = 2 * (uint32_t) b->props.multiProcessorCount;
 
     mst_k_attn_work(&shape, &work);
@@ -98,11 +99,12 @@ mst_cuda_rows(mst_backend_t *b, mst_err_t *err)
 {
     void                      *p;
     size_t                     i;
-    uint64_t                   r;
+    uint64_t                   pairs, r;
     const mst_backend_conf_t  *c;
 
     c = &b->conf;
     r = b->rows;
+    pairs = mst_cuda_expert_pairs(b);
 
     mst_cuda_wish_t  wishes[] = {
         { &b->h, r * c->dim * 4, "the residual stream" },
@@ -110,8 +112,8 @@ mst_cuda_rows(mst_backend_t *b, mst_err_t *err)
         { &b->x_scale, r * 4, "scales of inputs" },
         { &b->qkv, r * b->qkv_dim * 2, "queries, keys and values" },
         { &b->mix, r * b->q_dim * 2, "attention's outputs" },
-        { &b->gate_up, r * 2 * c->ff_dim * 2, "gates" },
-        { &b->act, r * c->ff_dim * 2, "gated values" },
+        { &b->gate_up, pairs * 2 * c->ff_dim * 2, "gates" },
+        { &b->act, pairs * c->ff_dim * 2, "gated values" },
         { &b->turns, r * c->rope_dim * 4, "rotations" },
         { &b->logits, (uint64_t) b->logits_rows * c->n_vocab * 4, "logits" },
         { &b->freqs, c->rope_dim / 2 * 8ull, "frequencies" },
@@ -272,6 +274,7 @@ mst_cuda_ready(mst_backend_t *b, mst_err_t *err)
         || mst_cuda_gemm_init(b, err) != MST_OK
         || mst_cuda_quant_ready(b, err) != MST_OK
         || mst_cuda_fused_init(b, err) != MST_OK
+        || mst_cuda_expert_init(b, err) != MST_OK
         || mst_cuda_kv(b, err) != MST_OK
         || mst_cuda_check(b, cudaStreamSynchronize(b->stream),
                           "loading weights", err) != MST_OK)
@@ -287,5 +290,7 @@ mst_cuda_ready(mst_backend_t *b, mst_err_t *err)
             b->fused_rows, b->info.n_blocks, b->info.block_tokens,
             (unsigned long long) (b->kv_layer * c->n_layers >> 20));
 
-    return mst_cuda_gemm_tune(b, err);
+    /* batch_invariant does without the library */
+
+    return c->batch_invariant ? MST_OK : mst_cuda_gemm_tune(b, err);
 }

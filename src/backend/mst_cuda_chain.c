@@ -189,14 +189,14 @@ mst_cuda_chain_attend(mst_backend_t *b, uint32_t layer, void *out,
     a.out_scale = MST_CUDA_MIX_MUL;
     a.out_rows = mst_k_gemm_pad(b->bucket.rows);
 
-    if (!b->decode) {
+    if (!b->decode || a.shape.invariant) {
         a.pdl = mst_cuda_pdl(b);
         mst_cuda_go(b, mst_k_attn_rope(&a, b->stream));
         a.pdl = mst_cuda_pdl(b);
         mst_cuda_go(b, mst_k_attn_prefill(&a, b->stream));
     }
 
-    if (mst_cuda_single(b)) {
+    if (!a.shape.invariant && mst_cuda_single(b)) {
         a.pdl = mst_cuda_pdl(b);
         mst_cuda_go(b, mst_k_attn_decode(&a, b->stream));
     }
@@ -209,6 +209,11 @@ static void
 mst_cuda_product(mst_backend_t *b, const mst_matrix_t *m, const void *x,
     void *y, uint32_t n, mst_cuda_out_t out)
 {
+    if (b->conf.batch_invariant) {
+        mst_cuda_go(b, mst_cuda_list(b, m, x, y, n, out));
+        return;
+    }
+
     mst_cuda_go(b, m->type->plain(b, m, x, y, n, out));
     b->pdl = 0;
 }
@@ -395,6 +400,11 @@ mst_cuda_head(mst_backend_t *b, uint32_t first, uint32_t n)
 
     cmd = &b->cmds[b->n_cmds - 1];
 
+    if (b->fused_rows && b->conf.batch_invariant) {
+        mst_cuda_slice_head(b, cmd, first, n);
+        return;
+    }
+
     if (n <= b->fused_rows) {
         mst_cuda_fused_head(b, cmd, first, n);
         return;
@@ -434,6 +444,10 @@ mst_cuda_chain_run(mst_backend_t *b, uint32_t i)
         mst_cuda_gate_up(b, cmd->w);
         break;
 
+    case MST_CUDA_EXPERTS:
+        mst_cuda_expert(b, cmd->w);
+        break;
+
     case MST_CUDA_DOWN:
         mst_cuda_add(b, i, cmd->w->down, b->act, cmd->w->down_bias);
         break;
@@ -452,6 +466,12 @@ mst_cuda_chain(mst_backend_t *b)
 
     b->pdl = 0;
     b->normed = 0;
+
+    if (b->fused_rows && b->conf.batch_invariant) {
+        mst_cuda_slice_chain(b);
+        return;
+    }
+
     fused = b->bucket.rows <= b->fused_rows;
 
     for (i = 0; i < b->n_cmds; i++) {

@@ -207,9 +207,18 @@ mst_cuda_fused_head(mst_backend_t *b, const mst_cuda_cmd_t *cmd,
 
 
 void
+mst_cuda_fused_start(mst_backend_t *b, uint32_t i)
+{
+    mst_cuda_next_t  next;
+
+    next = mst_cuda_chain_next(b, i);
+    mst_cuda_fused_first(b, next.norm, next.m, NULL, b->bucket.rows);
+}
+
+
+void
 mst_cuda_fused_run(mst_backend_t *b, uint32_t i)
 {
-    mst_cuda_next_t        next;
     const mst_cuda_cmd_t  *cmd;
 
     cmd = &b->cmds[i];
@@ -217,9 +226,8 @@ mst_cuda_fused_run(mst_backend_t *b, uint32_t i)
     switch (cmd->op) {
 
     case MST_CUDA_EMBED:
-        next = mst_cuda_chain_next(b, i);
         mst_cuda_chain_embed(b, cmd->matrix);
-        mst_cuda_fused_first(b, next.norm, next.m, NULL, b->bucket.rows);
+        mst_cuda_fused_start(b, i);
         break;
 
     case MST_CUDA_QKV:
@@ -242,6 +250,7 @@ mst_cuda_fused_run(mst_backend_t *b, uint32_t i)
         mst_cuda_fused_down(b, i);
         break;
 
+    case MST_CUDA_EXPERTS:
     case MST_CUDA_HEAD:
         break;
     }
@@ -259,7 +268,11 @@ mst_cuda_fused_most(const mst_backend_t *b)
     most = MST_K_GEMM_MAX;
 
     for (m = b->matrices; m; m = m->next) {
-        most = mst_cuda_min(most, m->type->fused_rows);
+        /* batch_invariant has no other way for more rows */
+
+        if (!b->conf.batch_invariant) {
+            most = mst_cuda_min(most, m->type->fused_rows);
+        }
 
         if (m->width % 64 || (m->rows != b->conf.n_vocab && m->rows % 16)) {
             most = 0;

@@ -101,6 +101,7 @@ mst_cuda_fill_seqs(const mst_backend_t *b, mst_k_step_t *s)
         s->seq_n[i] = (int32_t) q->n;
         s->seq_len[i] = (int32_t) (q->position + q->n);
         s->seq_table[i] = (int32_t) at;
+        s->seq_used[i] = (int32_t) (q->n_used ? q->n_used : b->conf.n_used);
 
         memcpy(s->blocks + at, q->blocks, n * sizeof(uint32_t));
         at += n;
@@ -113,6 +114,7 @@ mst_cuda_fill_seqs(const mst_backend_t *b, mst_k_step_t *s)
         s->seq_n[i] = 0;
         s->seq_len[i] = 0;
         s->seq_table[i] = 0;
+        s->seq_used[i] = 0;
     }
 
     return at;
@@ -142,6 +144,7 @@ mst_cuda_bucket(mst_backend_t *b)
     b->shape.n_heads = b->conf.n_heads;
     b->shape.n_kv_heads = b->conf.n_kv_heads;
     b->shape.head_dim = b->conf.head_dim;
+    b->shape.invariant = b->conf.batch_invariant;
     b->shape.ctas = mst_k_attn_ctas(b->bucket.seqs, b->conf.n_kv_heads,
                                     (uint32_t) b->props.multiProcessorCount);
 }
@@ -248,7 +251,8 @@ mst_cuda_graph(mst_backend_t *b)
     uint32_t  i;
 
     if (!b->decode || b->bucket.rows > MST_CUDA_GRAPH_ROWS
-        || b->bucket.wanted > b->logits_rows)
+        || b->bucket.wanted > b->logits_rows
+        || (b->conf.n_experts && b->experts.stride != b->conf.n_used))
     {
         return NULL;
     }
@@ -320,6 +324,7 @@ mst_cuda_run(mst_backend_t *b, const mst_backend_draw_t *draws, uint32_t n)
     b->sampler.n_draws = n;
 
     mst_cuda_stage(b);
+    mst_cuda_expert_meet(b);
 
     graph = b->rc == cudaSuccess ? mst_cuda_graph(b) : NULL;
 

@@ -187,12 +187,17 @@ const mst_cuda_type_t *
 mst_cuda_type(mst_backend_t *b, const mst_matrix_part_t *parts,
     uint32_t n_parts, uint32_t width, mst_err_t *err)
 {
+    int                     list;
     uint32_t                i, rows;
     const mst_type_info_t  *info;
     const mst_cuda_type_t  *quant;
 
     rows = 0;
-    quant = mst_cuda_quant_type(b, parts, n_parts, width);
+
+    /* mst_cuda_list() multiplies bf16 */
+
+    list = b->conf.batch_invariant || b->conf.n_experts;
+    quant = list ? NULL : mst_cuda_quant_type(b, parts, n_parts, width);
 
     for (i = 0; i < n_parts; i++) {
         rows += parts[i].rows;
@@ -210,6 +215,14 @@ mst_cuda_type(mst_backend_t *b, const mst_matrix_part_t *parts,
                                "a %s block", width, info->block, info->name);
             return NULL;
         }
+    }
+
+    if (list && width % 8) {
+        (void) mst_err_set(err, "%s is not computed with rows of %u on a CUDA "
+                           "device, multiples of 8 are",
+                           b->conf.n_experts ? "a mixture of experts"
+                                             : "batch_invariant on", width);
+        return NULL;
     }
 
     return quant ? quant

@@ -50,6 +50,7 @@ static const mistral_option_t  mistral_bench_options[] = {
     MISTRAL_BENCH_OPTION("--device", TEXT, device, 0, 0),
     MISTRAL_BENCH_OPTION("--dtype", TEXT, dtype, 0, 0),
     MISTRAL_BENCH_OPTION("--weight-layouts", UINT, weight_layouts, 1, 2),
+    MISTRAL_BENCH_OPTION("--batch-invariant", FLAG, batch_invariant, 0, 0),
     MISTRAL_BENCH_OPTION("--isa", TEXT, isa, 0, 0),
     MISTRAL_BENCH_OPTION("--kv-cache", TEXT, kv_cache, 0, 0),
     MISTRAL_BENCH_OPTION("--cases", TEXT, cases, 0, 0),
@@ -111,6 +112,7 @@ static const char  mistral_bench_help[] =
     "  --dtype NAME       of the weights: auto, bf16 or fp8 (default: auto)\n"
     "  --weight-layouts N 1 or 2: how often a device has them (default: as\n"
     "                     memory allows)\n"
+    "  --batch-invariant  the same bits at every batch size, on a device\n"
     "  --isa NAME         avx512, avx2 or c (default: the best there is)\n"
     "  --kv-cache NAME    f32, f16 or q8 (default: f32)\n"
     "  --json FILE        an object with a number for each case\n"
@@ -157,7 +159,8 @@ mistral_bench_check_engine(const mistral_bench_conf_t *c)
         return mistral_complain(MISTRAL_USAGE, "bench", "--engine goes with "
                                 "--model, --cases, --prompt-tokens, "
                                 "--repeat, --device, "
-                                "--dtype, --weight-layouts, --threads, "
+                                "--dtype, --weight-layouts, "
+                                "--batch-invariant, --threads, "
                                 "--isa, --kv-cache and --json only");
     }
 
@@ -174,10 +177,11 @@ mistral_bench_check_http(const mistral_bench_conf_t *c)
     }
 
     if (c->threads || c->device || c->isa || c->kv_cache || c->cases
-        || c->repeat || c->dtype || c->weight_layouts)
+        || c->repeat || c->dtype || c->weight_layouts || c->batch_invariant)
     {
         return mistral_complain(MISTRAL_USAGE, "bench", "--device, "
-                                "--dtype, --weight-layouts, --threads, "
+                                "--dtype, --weight-layouts, "
+                                "--batch-invariant, --threads, "
                                 "--isa, --kv-cache, --cases and --repeat go "
                                 "with --engine");
     }

@@ -52,6 +52,7 @@ typedef struct {
     uint64_t     warmup;           /* requests */
     uint64_t     threads;
     uint64_t     weight_layouts;
+    int          batch_invariant;
     uint64_t     repeat;
 } mistral_bench_conf_t;
 

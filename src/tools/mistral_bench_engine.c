@@ -428,6 +428,7 @@ mistral_case_model(mistral_cases_t *b, mst_checkpoint_t *cp)
     mc.max_seqs = b->streams;
     mc.isa = b->conf->isa;
     mc.weight_layouts = (uint32_t) b->conf->weight_layouts;
+    mc.batch_invariant = b->conf->batch_invariant;
 
     if (mistral_device("bench", b->conf->device, &mc) != MISTRAL_OK
         || mistral_device_dtype("bench", b->conf->dtype, &mc) != MISTRAL_OK)

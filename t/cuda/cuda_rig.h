@@ -30,12 +30,16 @@
 #define RIG_ROWS    256
 
 /*
- * Weights, activations and KV are bf16 on the device, eight bits: a logit is
- * off by at most so much of the largest one.  Of two tokens the better one
- * is known where it leads by more than twice that.
+ * Activations and KV are bf16 on the device, of eight bits, and models this
+ * narrow do not average that away: a logit is off by at most RIG_TOLERANCE of
+ * the largest one, and by RIG_RMS of their mean size.  (The golden checkpoints
+ * computed in double with those roundings alone: up to 0.05 and 0.021; the
+ * last row of llama-mha 0.0326, which is what the device gives.)  Of two
+ * tokens the better one is known where it leads by more than twice that.
  */
 
-#define RIG_TOLERANCE  0.03
+#define RIG_TOLERANCE  0.06
+#define RIG_RMS        0.04
 
 
 typedef struct {
@@ -96,7 +100,8 @@ static const rig_shape_t  rig_shapes[] = {
 typedef enum {
     RIG_CPU,
     RIG_CUDA,
-    RIG_INVARIANT                  /* CUDA, batch_invariant on */
+    RIG_INVARIANT,                 /* CUDA, batch_invariant on */
+    RIG_INVARIANT_ONCE             /* without tiles for the decode GEMMs */
 } rig_where_t;
 
 
@@ -111,16 +116,31 @@ typedef struct {
 static const char *rig_library = "build/libmst_cuda.so";
 
 
+/* RIG_SHAPE=N looks at one of them */
+
+static inline int
+rig_shape_wanted(size_t i)
+{
+    const char  *one;
+
+    one = getenv("RIG_SHAPE");
+
+    return one == NULL || (size_t) atoi(one) == i;
+}
+
+
 static inline void
 rig_conf(mst_model_conf_t *conf, rig_where_t where)
 {
     memset(conf, 0, sizeof(*conf));
 
     conf->library = where == RIG_CPU ? NULL : rig_library;
-    conf->batch_invariant = where == RIG_INVARIANT;
+    conf->batch_invariant = where >= RIG_INVARIANT;
+    conf->weight_layouts = where == RIG_INVARIANT_ONCE ? 1 : 0;
     conf->threads = where == RIG_CPU ? 4 : 1;
     conf->max_rows = RIG_ROWS;
     conf->max_seqs = RIG_SEQS;
+    conf->kv_type = MST_KV_AUTO;
     conf->kv_size = 512u << 20;
 }
 
@@ -322,6 +342,26 @@ rig_distance(const float *got, const float *want, uint32_t rows,
 }
 
 
+/* root of the mean square of the distances, in that of the logits */
+
+static inline double
+rig_rms(const float *got, const float *want, uint32_t rows, uint32_t vocab)
+{
+    double  all, d, sum;
+    size_t  i;
+
+    all = sum = 0;
+
+    for (i = 0; i < (size_t) rows * vocab; i++) {
+        d = (double) got[i] - (double) want[i];
+        sum += d * d;
+        all += (double) want[i] * (double) want[i];
+    }
+
+    return sqrt(sum / all);
+}
+
+
 /* a token is the best one, or as good as that as far as can be known */
 
 static inline int
@@ -331,24 +371,88 @@ rig_good(const float *want, uint32_t id, uint32_t vocab, double top)
 }
 
 
+/*
+ * In a mixture of experts a row whose router is undecided within the error
+ * takes another expert, and is off by far more: one of ten may be.  (The
+ * golden one, computed in double with the roundings alone: 2 rows of 128, one
+ * off by 0.127, as on the device.)
+ */
+
+static struct {
+    int       on;
+    uint32_t  rows;
+    uint32_t  strays;
+} rig_mixture;
+
+
+static inline void
+rig_mixture_begin(void)
+{
+    memset(&rig_mixture, 0, sizeof(rig_mixture));
+    rig_mixture.on = 1;
+}
+
+
+static inline void
+rig_mixture_end(void)
+{
+    rig_mixture.on = 0;
+    print_message("    %u of %u rows are beyond the tolerance\n",
+                  rig_mixture.strays, rig_mixture.rows);
+    assert_true(rig_mixture.rows > 100);
+    assert_true(rig_mixture.strays * 10 <= rig_mixture.rows);
+}
+
+
+static inline void
+rig_compare_mixture(const float *got, const float *want, uint32_t rows,
+    uint32_t vocab)
+{
+    double    distance;
+    uint32_t  i;
+
+    for (i = 0; i < rows; i++) {
+        distance = rig_distance(got + (size_t) i * vocab,
+                                want + (size_t) i * vocab, 1, vocab);
+        assert_true(distance < 2);             /* a number */
+        rig_mixture.rows++;
+        rig_mixture.strays += distance > RIG_TOLERANCE;
+    }
+}
+
+
 static inline void
 rig_compare(const char *what, const float *got, const float *want,
     uint32_t rows, uint32_t vocab)
 {
-    double         distance, top;
+    double         distance, rms, top;
     uint32_t       i, id;
     static double  worst;
+
+    if (rig_mixture.on) {
+        rig_compare_mixture(got, want, rows, vocab);
+        return;
+    }
 
     distance = rig_distance(got, want, rows, vocab);
     top = rig_top(want, (size_t) rows * vocab);
 
     if (!(distance <= worst)) {
         worst = distance;
-        print_message("    %.4f, %s\n", distance, what);
+        print_message("    %.4f, rms %.4f, %s\n", distance,
+                      rig_rms(got, want, rows, vocab), what);
     }
 
     if (!(distance <= RIG_TOLERANCE)) {
         fail_msg("%s: logits are %.4f of the largest away", what, distance);
+    }
+
+    /* a single row may be off by more */
+
+    rms = rig_rms(got, want, rows, vocab);
+
+    if (rows > 20 && !(rms <= RIG_RMS)) {
+        fail_msg("%s: logits are %.4f of their size away", what, rms);
     }
 
     for (i = 0; i < rows; i++) {

@@ -136,19 +136,39 @@ all_ways(rig_t *cpu, rig_t *cuda)
 
 
 static void
-test_shapes(void **state)
+shapes(rig_where_t where)
 {
     size_t  i;
     rig_t   cpu, cuda;
 
-    (void) state;
-
     for (i = 0; i < RIG_SHAPES; i++) {
+        if (!rig_shape_wanted(i)) {
+            continue;
+        }
+
         print_message("%s\n", rig_shapes[i].name);
-        rig_tiny(&cuda, &rig_shapes[i], 99 + i, RIG_INVARIANT);
+        rig_tiny(&cuda, &rig_shapes[i], 99 + i, where);
         rig_tiny(&cpu, &rig_shapes[i], 99 + i, RIG_CPU);
         all_ways(&cpu, &cuda);
     }
+}
+
+
+static void
+test_shapes(void **state)
+{
+    (void) state;
+
+    shapes(RIG_INVARIANT);
+}
+
+
+static void
+test_once(void **state)
+{
+    (void) state;
+
+    shapes(RIG_INVARIANT_ONCE);
 }
 
 
@@ -159,9 +179,11 @@ test_mixture(void **state)
 
     (void) state;
 
+    rig_mixture_begin();
     rig_path(&cuda, "t/data/golden/tiny/mixtral-4x", 0, RIG_INVARIANT);
     rig_path(&cpu, "t/data/golden/tiny/mixtral-4x", 0, RIG_CPU);
     all_ways(&cpu, &cuda);
+    rig_mixture_end();
 }
 
 
@@ -192,6 +214,7 @@ main(int argc, char **argv)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_once),
         cmocka_unit_test(test_mixture),
         cmocka_unit_test(test_models)
     };

@@ -4,7 +4,10 @@
 # passed, N failed, N skipped": assertions of those that speak TAP, else one
 # for each program.
 #
-#     [MODELS="FILE..."] run.sh libmst_cuda.so PROGRAM...
+#     [MODELS="FILE..."] [WITH="COMMAND..."] run.sh libmst_cuda.so PROGRAM...
+#
+# MODELS are compared, too.  WITH is put before each program, such as
+# "compute-sanitizer --error-exitcode 1 --tool memcheck".
 
 library=$1
 shift
@@ -19,7 +22,7 @@ for program in "$@"; do
     esac
 
     echo "== ${program##*/}"
-    CMOCKA_MESSAGE_OUTPUT=TAP $program $args >"$out" 2>&1
+    CMOCKA_MESSAGE_OUTPUT=TAP $WITH $program $args >"$out" 2>&1
     rc=$?
     cat "$out"
 
