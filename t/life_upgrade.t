@@ -7,6 +7,7 @@ use strict;
 
 use lib 't/lib';
 use MistralLife;
+use POSIX ();
 use Test::More;
 use Time::HiRes qw/ sleep time /;
 
@@ -43,6 +44,31 @@ ok(reload(), 'reload of the new master');
 sleep 0.5;
 is(engine(), $engine, 'keeps the engine');
 no_alerts('USR2');
+
+# under load: whoever comes has an answer, and it is the whole one
+
+my @clients = map { client($_) } 1 .. 4;
+
+for my $n (1 .. 3) {
+    $old = master();
+    signal 'USR2', $old;
+    ok(another_master($old) && wait_for(sub { workers() == 2 }),
+       "USR2 under load, $n");
+    signal 'QUIT', $old;
+    ok(gone($old), 'the old master leaves');
+}
+
+write_file("$S->{prefix}/stop", '');
+
+for my $c (@clients) {
+    my @said = readline $c;
+    chomp @said;
+    like(shift @said, qr/^[1-9]\d* answers$/, 'a client had answers');
+    is_deeply(\@said, [], 'and none of them was wrong');
+}
+
+is(engine(), $engine, 'of the same engine');
+no_alerts('USR2 under load');
 
 # a new binary with another engine
 
@@ -97,3 +123,31 @@ no_alerts('USR2 given up');
 stop_nginx();
 nothing_left();
 done_testing();
+
+
+# asks until there is a file "stop", whole answers and streams in turn; what it
+# says then is its number of answers and whatever was wrong
+
+sub client {
+    my ($n) = @_;
+    my ($count, $parent, @wrong) = (0, $$);
+
+    pipe my $in, my $out or die "pipe: $!";
+    my $pid = fork // die "fork: $!";
+
+    if ($pid) {
+        return $in;
+    }
+
+    until (-e "$S->{prefix}/stop" || getppid() != $parent) {
+        my $got = eval { $n++ % 2 ? answer(8) : finish(stream(12)) };
+        my $want = text($n % 2 ? 12 : 8);
+
+        $count++;
+        push @wrong, $got // $@ if !defined $got || $got ne $want;
+    }
+
+    print $out "$count answers\n", map { s/\n/ /gr . "\n" } @wrong;
+    close $out;
+    POSIX::_exit(0);
+}
