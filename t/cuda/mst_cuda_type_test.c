@@ -1,0 +1,110 @@
+
+/*
+ * How weights are kept on a device makes no difference that matters: bf16
+ * once (library GEMMs alone) and twice (decode GEMMs up to 64 rows), fp8 the
+ * same, each beside the CPU's logits, in chunks of many sizes.
+ *
+ *     mst_cuda_type_test [libmst_cuda.so]
+ */
+
+#include "cuda_rig.h"
+
+#define IDS        150
+
+/* of the largest logit: e4m3 has 4 bits, of weights and of activations */
+#define TYPE_FP8   0.2
+
+
+static void
+type_tiny(rig_t *t, const rig_shape_t *shape, mst_dtype_t dtype,
+    uint32_t layouts)
+{
+    mst_err_t          err = { "" };
+    mst_gguf_t        *g;
+    mst_tiny_file_t    f;
+    mst_model_conf_t   conf;
+
+    rig_conf(&conf, RIG_CUDA);
+    conf.dtype = dtype;
+    conf.weight_layouts = layouts;
+
+    mst_tiny_write_more(&shape->tiny, &shape->more, 4711, &f, &t->file);
+    mst_buf_fini(&f.data);
+
+    g = mst_gguf_open_memory(t->file.data, t->file.len, "tiny", &err);
+    assert_string_equal(err.text, "");
+
+    t->m = model_of_gguf(g, &conf, &err);
+    rig_made(t, &err);
+}
+
+
+static void
+type_beside(const rig_shape_t *shape, const uint32_t *ids, const float *want,
+    mst_dtype_t dtype, uint32_t layouts)
+{
+    float     *got;
+    rig_t      cuda;
+    double     d;
+    uint32_t   i;
+
+    static const uint32_t  chunks[] = { 1, 9, 17, 33, 64, 65, 150 };
+
+    type_tiny(&cuda, shape, dtype, layouts);
+    got = malloc((size_t) IDS * cuda.vocab * sizeof(float));
+
+    for (i = 0; i < sizeof(chunks) / sizeof(*chunks); i++) {
+        rig_prefill(&cuda, i, ids, 0, IDS, chunks[i], got);
+        d = rig_distance(got, want, IDS, cuda.vocab);
+
+        print_message("%s %s, %u layouts, chunks of %u: %.4f\n", shape->name,
+                      dtype == MST_DTYPE_FP8 ? "fp8" : "bf16", layouts,
+                      chunks[i], d);
+        assert_true(d <= (dtype == MST_DTYPE_FP8 ? TYPE_FP8
+                                                 : RIG_TOLERANCE));
+    }
+
+    free(got);
+    rig_close(&cuda);
+}
+
+
+static void
+test_types(void **state)
+{
+    float     *want;
+    rig_t      cpu;
+    uint32_t   i, ids[IDS], k;
+
+    (void) state;
+
+    for (i = 0; i < 4; i++) {
+        rig_tiny(&cpu, &rig_shapes[i], 4711, RIG_CPU);
+        rig_random_ids(ids, IDS, cpu.vocab, 3 + i);
+        want = malloc((size_t) IDS * cpu.vocab * sizeof(float));
+        rig_prefill(&cpu, 0, ids, 0, IDS, RIG_ROWS, want);
+
+        for (k = 1; k <= 2; k++) {
+            type_beside(&rig_shapes[i], ids, want, MST_DTYPE_BF16, k);
+            type_beside(&rig_shapes[i], ids, want, MST_DTYPE_FP8, k);
+        }
+
+        free(want);
+        rig_close(&cpu);
+    }
+}
+
+
+int
+main(int argc, char **argv)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_types)
+    };
+
+    if (rig_lacks_device(argc, argv)) {
+        return 0;
+    }
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
