@@ -402,7 +402,7 @@ int mst_cuda_pdl(mst_backend_t *b);
 void mst_cuda_chain(mst_backend_t *b);
 void mst_cuda_head(mst_backend_t *b, uint32_t first, uint32_t n);
 
-/* who reads the residual stream after cmds[i] */
+/* the norm that cmds[i + 1] begins with */
 typedef struct {
     const mst_vector_t  *norm;             /* NULL: nobody */
     const mst_matrix_t  *m;                /* NULL: the head */

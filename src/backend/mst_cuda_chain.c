@@ -28,20 +28,22 @@ mst_cuda_chain_next(const mst_backend_t *b, uint32_t i)
     mst_cuda_next_t        next = { NULL, NULL };
     const mst_cuda_cmd_t  *cmd;
 
-    for (i++; i < b->n_cmds && next.norm == NULL; i++) {
-        cmd = &b->cmds[i];
+    if (++i == b->n_cmds) {
+        return next;
+    }
 
-        if (cmd->op == MST_CUDA_QKV) {
-            next.norm = cmd->w->attn_norm;
-            next.m = cmd->w->qkv;
+    cmd = &b->cmds[i];
 
-        } else if (cmd->op == MST_CUDA_GATE_UP) {
-            next.norm = cmd->w->ffn_norm;
-            next.m = cmd->w->gate_up;
+    if (cmd->op == MST_CUDA_QKV) {
+        next.norm = cmd->w->attn_norm;
+        next.m = cmd->w->qkv;
 
-        } else if (cmd->op == MST_CUDA_HEAD) {
-            next.norm = cmd->norm;
-        }
+    } else if (cmd->op == MST_CUDA_GATE_UP) {
+        next.norm = cmd->w->ffn_norm;
+        next.m = cmd->w->gate_up;
+
+    } else if (cmd->op == MST_CUDA_HEAD) {
+        next.norm = cmd->norm;
     }
 
     return next;

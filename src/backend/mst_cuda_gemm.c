@@ -4,8 +4,8 @@
  * all row-major, which the library sees as columns.
  *
  * How a shape is computed is chosen once: the fastest of what the library
- * offers where it was measured (decode's buckets and the largest prefill),
- * else the first of its list.
+ * offers where it was measured (decode's buckets, the largest step of prompts
+ * and its halves), else the first of its list.
  */
 
 #include <string.h>
@@ -461,10 +461,11 @@ int
 mst_cuda_gemm_tune(mst_backend_t *b, mst_err_t *err)
 {
     int          rc;
-    uint32_t     i, rows;
+    uint32_t     i, most, rows;
     uint64_t     start;
     cudaEvent_t  events[2] = { NULL, NULL };
 
+    most = b->fused_rows;
     start = mst_time_ns();
     rc = cudaEventCreate(&events[0]);
     rc = rc ? rc : (int) cudaEventCreate(&events[1]);
@@ -478,16 +479,21 @@ mst_cuda_gemm_tune(mst_backend_t *b, mst_err_t *err)
             rc = cudaErrorNotSupported;
         }
 
+        most = mst_cuda_max(most, rows);
+
         if (b->conf.progress) {
             b->conf.progress(b->conf.progress_data);
         }
     }
 
-    if (rc == 0 && mst_cuda_gemm_tune_rows(b, mst_k_bucket_rows(
-                                                  b->conf.max_rows), events)
-                   != MST_OK)
-    {
-        rc = cudaErrorNotSupported;
+    /* of prompts' steps the largest, and halves: short prompts */
+
+    for (rows = b->conf.max_rows; rc == 0 && rows > most; rows /= 2) {
+        if (mst_cuda_gemm_tune_rows(b, mst_k_bucket_rows(rows), events)
+            != MST_OK)
+        {
+            rc = cudaErrorNotSupported;
+        }
     }
 
     for (i = 0; i < 2; i++) {

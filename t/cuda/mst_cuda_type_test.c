@@ -25,6 +25,7 @@ type_tiny(rig_t *t, const rig_shape_t *shape, mst_dtype_t dtype,
     mst_model_conf_t   conf;
 
     rig_conf(&conf, RIG_CUDA);
+    conf.kv_type = MST_KV_AUTO;
     conf.dtype = dtype;
     conf.weight_layouts = layouts;
 
