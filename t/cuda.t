@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 
 # What nvcc makes of the kernels, for each target: all compile, none spills
-# registers, ptxas serialises no wgmma, and the library shows one symbol and
+# registers unseen, ptxas serialises no wgmma, and the library shows no more than
+# it must and
 # opens with a sentence where there is no device.  Without a CUDA toolkit
 # there is nothing to look at: the product then computes on the CPU.
 
@@ -14,9 +15,19 @@ use Test::More;
 my $build = $ENV{BUILD} || 'build';
 my @targets = qw/ sm_80 sm_86 sm_89 sm_90a /;
 
-# kernels that may spill, "name target" => why
+# kernels that may spill so many bytes, stores and loads together, and why
 
-my %spills = ();
+my @spills = (
+
+    # 9 to 16 heads of 128 for a KV head: two CTAs on a multiprocessor, which
+    # win 10 % from batch 32 on, leave too few registers for both halves of
+    # the heads; up to 8 heads nothing spills
+    [ qr/^_Z9mst_k_decILi128ELi[01]ELi1E/, qr/^sm_(?:86|90a)$/, 300 ],
+
+    # one register, outside of the loop; nothing on sm_80 and sm_90a
+    [ qr/^_Z18mst_k_quant_kernelIL18mst_k_quant_form_t0ELi1E/,
+      qr/^sm_8[69]$/, 12 ],
+);
 
 delete @ENV{qw/ MAKEFLAGS MAKELEVEL MFLAGS /};
 
@@ -41,8 +52,8 @@ for my $source (glob 'kernels/*.cu') {
     my %kernels = kernels("$build/kernels/$name.ptxas");
 
     for my $target (@targets) {
-        my @bad = map { "$_: $kernels{$target}{$_}" }
-                  grep { $kernels{$target}{$_} && !$spills{"$_ $target"} }
+        my @bad = map { "$_: $kernels{$target}{$_} bytes" }
+                  grep { $kernels{$target}{$_} > may($_, $target) }
                   sort keys %{ $kernels{$target} };
 
         ok(!@bad, "$name, $target: no spills") or diag(join "\n", @bad);
@@ -58,8 +69,8 @@ is(join(' ', sort grep { /^sm/ } keys %known), join(' ', @targets),
    'the targets');
 
 ($rc, $said) = run("nm -D --defined-only $library");
-is(join(' ', sort $said =~ /^\S+ [A-Z] (\S+)/mg), 'mst_cuda_open',
-   'one symbol is shown');
+is(join(' ', sort $said =~ /^\S+ [A-Z] (\S+)/mg),
+   'mst_cuda_open mst_cuda_probe', 'two symbols are shown');
 
 SKIP: {
     skip 'there is a device', 2 if -e '/dev/nvidiactl';
@@ -80,7 +91,15 @@ SKIP: {
 done_testing();
 
 
-# target => { kernel => what it spills, "" if nothing }, said => [ lines ]
+sub may {
+    my ($kernel, $target) = @_;
+    my ($may) = grep { $kernel =~ $_->[0] && $target =~ $_->[1] } @spills;
+
+    return $may ? $may->[2] : 0;
+}
+
+
+# target => { kernel => bytes of spills }, said => [ lines ]
 
 sub kernels {
     my ($path) = @_;
@@ -93,13 +112,12 @@ sub kernels {
         ($kernel, $target) = ($1, $2)
             if $line =~ /entry function '(\w+)' for '(\w+)'/;
 
-        $found{$target}{$kernel} = '' if $line =~ /entry function/;
+        $found{$target}{$kernel} = 0 if $line =~ /entry function/;
 
         # of the functions that it calls, too
 
-        $found{$target}{$kernel} .= "$1 "
-            if $line =~ /((\d+) bytes spill stores, (\d+) bytes spill loads)/
-               && $2 + $3;
+        $found{$target}{$kernel} += $1 + $2
+            if $line =~ /(\d+) bytes spill stores, (\d+) bytes spill loads/;
 
         push @{ $found{said} }, $line =~ s/\s+$//r
             if $line =~ /\bC75(?:08|10|19)\b|warning/i;
