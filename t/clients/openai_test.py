@@ -177,6 +177,11 @@ def test_null(client):
                                   stop=["brown fox", "zzz"])
     same((r.choices[0].text, r.choices[0].finish_reason),
          ("The quick ", "stop"), "completion: a stop string")
+    c = client.completions.create(model="null", prompt="x", max_tokens=40,
+                                  stop="brown", logprobs=0)
+    same((c.choices[0].text, "".join(c.choices[0].logprobs.tokens),
+          c.usage.completion_tokens), ("The quick ", "The quick brown", 15),
+         "whose tokens are counted, and have their log-probabilities")
     ok(19 <= r.usage.completion_tokens <= 40,
        "the stop string's tokens are counted", r.usage)
 
