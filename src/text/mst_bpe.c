@@ -57,6 +57,13 @@ typedef struct {
 } mst_bpe_part_t;
 
 
+static inline size_t
+mst_bpe_two(const char *p)
+{
+    return (size_t) (unsigned char) p[0] << 8 | (unsigned char) p[1];
+}
+
+
 /* the pair of p[0] and p[1], whose bytes end at "end" */
 
 static inline void
@@ -83,7 +90,13 @@ mst_bpe_pair(const mst_bpe_t *b, const char *data, mst_bpe_part_t *p,
         return;
     }
 
-    id = mst_vocab_find(b->vocab, 0, data + p->off, end - p->off);
+    if (end - p->off == 2 && b->pairs) {
+        id = b->pairs[mst_bpe_two(data + p->off)];
+        id = id == MST_BPE_NONE ? -1 : id;
+
+    } else {
+        id = mst_vocab_find(b->vocab, 0, data + p->off, end - p->off);
+    }
 
     if (id >= 0) {
         p->rank = b->ranks[id];
@@ -469,6 +482,36 @@ mst_bpe_init_merges(mst_bpe_t *b, const mst_vocab_t *v,
 }
 
 
+/* every piece begins as pairs of two bytes, most of which are no token */
+
+static int
+mst_bpe_pairs(mst_bpe_t *b)
+{
+    uint32_t   i;
+    mst_str_t  s;
+
+    b->pairs = mst_alloc(65536 * sizeof(uint32_t));
+
+    if (b->pairs == NULL) {
+        return MST_ERROR;
+    }
+
+    memset(b->pairs, 0xff, 65536 * sizeof(uint32_t));
+
+    for (i = 0; i < b->vocab->n; i++) {
+        s = mst_vocab_token(b->vocab, i);
+
+        if (s.len == 2 && b->vocab->type[i] == MST_VOCAB_NORMAL
+            && b->pairs[mst_bpe_two(s.data)] == MST_BPE_NONE)
+        {
+            b->pairs[mst_bpe_two(s.data)] = i;
+        }
+    }
+
+    return MST_OK;
+}
+
+
 int
 mst_bpe_init_ranks(mst_bpe_t *b, const mst_vocab_t *v, const uint32_t *ranks,
     int chars)
@@ -485,6 +528,10 @@ mst_bpe_init_ranks(mst_bpe_t *b, const mst_vocab_t *v, const uint32_t *ranks,
     memcpy(b->ranks, ranks, (size_t) v->n * sizeof(uint32_t));
 
     mst_bpe_bytes(b);
+
+    if (!chars && mst_bpe_pairs(b) != MST_OK) {
+        return MST_ERROR;
+    }
 
     return mst_bpe_finish(b);
 }
@@ -545,6 +592,7 @@ mst_bpe_fini(mst_bpe_t *b)
     mst_trie_fini(&b->trie);
     mst_free(b->slots);
     mst_free(b->ranks);
+    mst_free(b->pairs);
     mst_free(b->whole);
     memset(b, 0, sizeof(mst_bpe_t));
 }

@@ -46,6 +46,8 @@ typedef struct {
                                   not by a list of merges */
     uint32_t            mask;
     uint32_t           *ranks; /* [vocab->n] of tokens; NULL: by the list */
+    uint32_t           *pairs; /* [256 * 256] ids of tokens of two bytes, NONE:
+                                  there is none; with ranks over bytes */
     int                 chars; /* symbols are code points, not bytes */
     uint32_t            byte_id[256];  /* of a byte by itself.  NONE: it is
                                           dropped */
