@@ -36,6 +36,7 @@ connections();
 profiles();
 against_nginx();
 engine();
+kernels();
 inspect();
 random();
 
@@ -67,6 +68,7 @@ sub usage {
         ( map { [ [@e, '--cases', $_], qr/is no list of up to 16/ ] }
           'x', 'decode_', 'decode_0', 'decode_257', 'prefill_1x', 'decode_1,',
           'decode_1,decode_1', join(',', map { "decode_$_" } 1 .. 17) ),
+        [ ['bench', '--kernels', $url],       qr/--kernels goes with/ ],
         [ ['inspect'],                        qr/one FILE is needed/ ],
         [ ['inspect', 'a', 'b'],              qr/"b" belongs to no option/ ],
         [ ['inspect', 'a', '--batch', 0],     qr/--batch 0 is outside/ ],
@@ -463,6 +465,31 @@ sub engine {
 
 # random models of a shape: every type and format runs, the same seed makes the
 # same bytes
+
+sub kernels {
+    my $r = json('bench', '--kernels');
+    my $j = $r->{json};
+
+    is($r->{code}, 0, 'kernels: exit code');
+    is_deeply([sort keys %$j],
+              [sort qw/ isa limits Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q4_K Q5_K Q6_K F32
+                        F16 BF16 kv_f32 kv_f16 kv_q8 /], 'kernels: all types');
+    is_deeply([sort keys %{ $j->{Q4_K} }],
+              [qw/ gmac_s_1 gmac_s_4 gmac_s_8 memory_gb_s memory_gmac_s /],
+              'kernels: what of each');
+    is_deeply([grep { ref $j->{$_} && grep { $_ <= 0 } values %{ $j->{$_} } }
+               keys %$j], [], 'kernels: numbers');
+
+    # bytes of a weight: 4 bits, scale and minimum of 16 bits for 32
+
+    cmp_ok(abs($j->{Q4_1}{memory_gb_s} / $j->{Q4_1}{memory_gmac_s} - 20 / 32),
+           '<', 1e-3, 'kernels: bytes and operations agree');
+
+    $r = run('bench', '--kernels', '--isa', 'x');
+    is($r->{code}, 78, 'kernels: no such instruction set');
+    like($r->{err}, qr/"x" is not in this build/, 'kernels: said');
+}
+
 
 sub random {
     my $config = 't/data/golden/tiny/mixtral-4x/config.json';

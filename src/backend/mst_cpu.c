@@ -23,8 +23,8 @@ static const mst_cpu_isa_t *const  mst_cpu_isas[] = {      /* best first */
 };
 
 
-static int
-mst_cpu_choose(mst_backend_t *b, mst_err_t *err)
+const mst_cpu_isa_t *
+mst_cpu_isa(const char *name, mst_err_t *err)
 {
     size_t                i;
     const mst_cpu_isa_t  *isa;
@@ -32,25 +32,26 @@ mst_cpu_choose(mst_backend_t *b, mst_err_t *err)
     for (i = 0; i < sizeof(mst_cpu_isas) / sizeof(*mst_cpu_isas); i++) {
         isa = mst_cpu_isas[i];
 
-        if (b->conf.isa == NULL && isa->supported()) {
-            b->isa = isa;
-            return MST_OK;
+        if (name == NULL && isa->supported()) {
+            return isa;
         }
 
-        if (b->conf.isa && strcmp(b->conf.isa, isa->name) == 0) {
+        if (name && strcmp(name, isa->name) == 0) {
 
             if (!isa->supported()) {
-                return mst_err_set(err, "this machine's CPU lacks the "
+                (void) mst_err_set(err, "this machine's CPU lacks the "
                                    "instruction set \"%s\"", isa->name);
+                return NULL;
             }
 
-            b->isa = isa;
-            return MST_OK;
+            return isa;
         }
     }
 
-    return mst_err_set(err, "instruction set \"%s\" is not in this build, "
-                       "avx512, avx2 and c are", b->conf.isa);
+    (void) mst_err_set(err, "instruction set \"%s\" is not in this build, "
+                       "avx512, avx2 and c are", name);
+
+    return NULL;
 }
 
 
@@ -189,7 +190,9 @@ mst_cpu_create(const mst_backend_conf_t *conf, mst_err_t *err)
         goto failed;
     }
 
-    if (mst_cpu_choose(b, err) != MST_OK) {
+    b->isa = mst_cpu_isa(conf->isa, err);
+
+    if (b->isa == NULL) {
         goto failed;
     }
 

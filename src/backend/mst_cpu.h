@@ -197,7 +197,11 @@ struct mst_backend_s {
 extern const mst_backend_ops_t  mst_cpu_ops;
 
 
-/* mst_cpu.c: one more command, zeroed but for its function */
+/* mst_cpu.c: by name, or the best of this machine for NULL; NULL with a
+   sentence */
+const mst_cpu_isa_t *mst_cpu_isa(const char *name, mst_err_t *err);
+
+/* one more command, zeroed but for its function */
 mst_cpu_cmd_t *mst_cpu_cmd(mst_backend_t *b, mst_cpu_run_pt run);
 
 static inline uint32_t
@@ -231,6 +235,7 @@ mst_cpu_take(mst_cpu_cmd_t *cmd, uint32_t total, uint32_t n, uint32_t *at)
 mst_matrix_t *mst_cpu_matrix(mst_backend_t *b, mst_matrix_kind_t kind,
     const mst_matrix_part_t *parts, uint32_t n_parts, uint32_t width,
     mst_err_t *err);
+size_t mst_cpu_matrix_tile_size(mst_cpu_type_t type, uint32_t width);
 const uint8_t *mst_cpu_matrix_tile(const mst_cpu_part_t *part, uint32_t tile);
 /* one row of the first part as floats */
 void mst_cpu_matrix_row(const mst_matrix_t *m, uint32_t row, float *y);

@@ -213,26 +213,28 @@ mst_vec_fn void
 mst_cpu_avx2_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
     const mst_cpu_type_t type)
 {
-    int               size;
-    uint32_t          b, n;
-    mst_vec_t         d, m;
-    const uint8_t    *behind;
-    mst_cpu_panel_t   block;
+    int                  size;
+    uint32_t             b, n;
+    mst_vec_t            d, m;
+    mst_cpu_panel_t      block;
+    mst_kernel_super_t   super;
 
     block = *x;
     size = (int) mst_kernel_block(type);
     n = x->width / MST_CPU_BLOCK;
-    behind = tile + (size_t) size * n;
+    super = mst_kernel_super_none();
     memset(y, 0, x->cols * 16 * sizeof(float));
 
     for (b = 0; b < n; b++) {
+        tile = mst_kernel_super(tile, b, type, &super);
+
         mst_unroll
         for (int i = 0; i < size; i += 64) {
             _mm_prefetch((const char *) tile + MST_AVX2_AHEAD + i,
                          _MM_HINT_T0);
         }
 
-        mst_kernel_scales(tile, behind, b, type, &d, &m);
+        mst_kernel_scales(tile, &super, type, &d, &m);
         mst_cpu_avx2_q45_half(tile, &block, y, d.a, m.a, type);
         mst_cpu_avx2_q45_half(tile + 32, &block, y + 8, d.b, m.b, type);
 
@@ -317,18 +319,20 @@ mst_cpu_avx2_q6_half(const uint8_t *t, const mst_cpu_panel_t *x, float *o,
 static void
 mst_cpu_avx2_q6_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    __m256            d[2][2];
-    uint32_t          b, n;
-    mst_vec_t         v;
-    const uint8_t    *behind;
-    mst_cpu_panel_t   block;
+    __m256               d[2][2];
+    uint32_t             b, n;
+    mst_vec_t            v;
+    mst_cpu_panel_t      block;
+    mst_kernel_super_t   super;
 
     block = *x;
     n = x->width / MST_CPU_BLOCK;
-    behind = tile + MST_CPU_Q6_K_SIZE * (size_t) n;
+    super = mst_kernel_super_none();
     memset(y, 0, x->cols * 16 * sizeof(float));
 
     for (b = 0; b < n; b++) {
+        tile = mst_kernel_super(tile, b, MST_CPU_Q6_K, &super);
+
         mst_unroll
         for (int i = 0; i < MST_CPU_Q6_K_SIZE; i += 64) {
             _mm_prefetch((const char *) tile + MST_AVX2_AHEAD + i,
@@ -336,8 +340,7 @@ mst_cpu_avx2_q6_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
         }
 
         for (int h = 0; h < 2; h++) {
-            v = mst_vec_mul(mst_vec_load_f16((const uint16_t *) behind
-                                             + 16 * (b / 8)),
+            v = mst_vec_mul(super.d,
                             mst_vec_load_i8((const int8_t *) tile + 384
                                             + 16 * h));
             d[0][h] = v.a;
@@ -393,12 +396,10 @@ mst_cpu_avx2_q8_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
     uint32_t          b, n;
     mst_vec_t         d;
-    const uint8_t    *ds;
     mst_cpu_panel_t   block;
 
     block = *x;
     n = x->width / MST_CPU_BLOCK;
-    ds = tile + 512 * (size_t) n;
     memset(y, 0, x->cols * 16 * sizeof(float));
 
     for (b = 0; b < n; b++) {
@@ -408,11 +409,11 @@ mst_cpu_avx2_q8_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
                          _MM_HINT_T0);
         }
 
-        d = mst_vec_load_f16((const uint16_t *) (ds + 32 * (size_t) b));
+        d = mst_vec_load_f16((const uint16_t *) (tile + 512));
         mst_cpu_avx2_q8_half(tile, &block, y, d.a);
         mst_cpu_avx2_q8_half(tile + 32, &block, y + 8, d.b);
 
-        tile += 512;
+        tile += MST_CPU_Q8_0_SIZE;
         block.q += MST_CPU_DIGITS * x->cols;
         block.s += x->cols;
     }
@@ -477,6 +478,7 @@ const mst_cpu_isa_t  mst_cpu_avx2 = {
         [MST_CPU_F16] = mst_kernel_f16,
         [MST_CPU_BF16] = mst_kernel_bf16
     },
+    .peak = mst_kernel_peak,
     .norm = mst_kernel_norm,
     .digits = mst_kernel_digits,
     .rope = mst_kernel_rope,

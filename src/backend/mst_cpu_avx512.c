@@ -193,7 +193,7 @@ mst_cpu_avx512_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
     __m512i                 acc[MST_CPU_COLS], w[8];
     uint32_t                b, blocks;
     const int8_t           *q;
-    const uint8_t          *behind;
+    mst_kernel_super_t      super;
     const mst_cpu_scale_t  *s;
 
     mst_unroll
@@ -206,9 +206,11 @@ mst_cpu_avx512_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
     offset = mst_kernel_offset(type);
     size = (int) mst_kernel_block(type);
     blocks = x->width / MST_CPU_BLOCK;
-    behind = tile + (size_t) size * blocks;
+    super = mst_kernel_super_none();
 
     for (b = 0; b < blocks; b++) {
+        tile = mst_kernel_super(tile, b, type, &super);
+
         mst_unroll
         for (int i = 0; i < size; i += 64) {
             _mm_prefetch((const char *) tile + MST_AVX512_AHEAD + i,
@@ -221,7 +223,7 @@ mst_cpu_avx512_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
             mst_cpu_avx512_fifth(tile + 256, w);
         }
 
-        mst_kernel_scales(tile, behind, b, type, &d, &m);
+        mst_kernel_scales(tile, &super, type, &d, &m);
         mst_cpu_avx512_digits(w, q, acc, n);
 
         mst_unroll
@@ -335,7 +337,7 @@ mst_cpu_avx512_q6(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
     __m512i                 acc[MST_CPU_COLS], half[MST_CPU_COLS][2], w[8];
     uint32_t                b, blocks;
     const int8_t           *q;
-    const uint8_t          *behind;
+    mst_kernel_super_t      super;
     const mst_cpu_scale_t  *s;
 
     (void) unused;
@@ -348,9 +350,11 @@ mst_cpu_avx512_q6(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
     q = x->q;
     s = x->s;
     blocks = x->width / MST_CPU_BLOCK;
-    behind = tile + MST_CPU_Q6_K_SIZE * (size_t) blocks;
+    super = mst_kernel_super_none();
 
     for (b = 0; b < blocks; b++) {
+        tile = mst_kernel_super(tile, b, MST_CPU_Q6_K, &super);
+
         mst_unroll
         for (int i = 0; i < MST_CPU_Q6_K_SIZE; i += 64) {
             _mm_prefetch((const char *) tile + MST_AVX512_AHEAD + i,
@@ -366,8 +370,7 @@ mst_cpu_avx512_q6(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
 
         mst_unroll
         for (int h = 0; h < 2; h++) {
-            d = mst_vec_mul(mst_vec_load_f16((const uint16_t *) behind
-                                             + 16 * (b / 8)),
+            d = mst_vec_mul(super.d,
                             mst_vec_load_i8((const int8_t *) tile + 384
                                             + 16 * h));
             mst_cpu_avx512_half_digits(w + 4 * h, q + 16 * h, acc, n);
@@ -443,7 +446,6 @@ mst_cpu_avx512_q8(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
     __m512i                 high[MST_CPU_COLS], low[MST_CPU_COLS];
     uint32_t                b, blocks;
     const int8_t           *q;
-    const uint8_t          *ds;
     const mst_cpu_scale_t  *s;
 
     (void) unused;
@@ -456,11 +458,10 @@ mst_cpu_avx512_q8(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
     q = x->q;
     s = x->s;
     blocks = x->width / MST_CPU_BLOCK;
-    ds = tile + 512 * (size_t) blocks;
 
     for (b = 0; b < blocks; b++) {
         mst_cpu_avx512_q8_block(tile, q, s, high, low, n);
-        d = mst_vec_load_f16((const uint16_t *) ds);
+        d = mst_vec_load_f16((const uint16_t *) (tile + 512));
 
         mst_unroll
         for (int c = 0; c < n; c++) {
@@ -471,8 +472,7 @@ mst_cpu_avx512_q8(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
                                    o[c]);
         }
 
-        tile += 512;
-        ds += 32;
+        tile += MST_CPU_Q8_0_SIZE;
         q += MST_CPU_DIGITS * n;
         s += n;
     }
@@ -556,6 +556,7 @@ const mst_cpu_isa_t  mst_cpu_avx512 = {
         [MST_CPU_F16] = mst_kernel_f16,
         [MST_CPU_BF16] = mst_kernel_bf16
     },
+    .peak = mst_kernel_peak,
     .norm = mst_kernel_norm,
     .digits = mst_kernel_digits,
     .rope = mst_kernel_rope,

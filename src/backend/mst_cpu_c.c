@@ -119,17 +119,18 @@ mst_cpu_c_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
     mst_vec_t               d, m, o;
     mst_ivec_t              high, low;
     const int8_t           *q;
-    const uint8_t          *behind;
+    mst_kernel_super_t      super;
     const mst_cpu_scale_t  *s;
 
     n = x->width / MST_CPU_BLOCK;
+    super = mst_kernel_super_none();
     q = x->q;
     s = x->s;
     offset = mst_kernel_offset(type);
-    behind = tile + mst_kernel_block(type) * (size_t) n;
     memset(y, 0, x->cols * 16 * sizeof(float));
 
     for (b = 0; b < n; b++, tile += mst_kernel_block(type)) {
+        tile = mst_kernel_super(tile, b, type, &super);
         mst_cpu_c_spread(tile, w, 0, 4, 0, 15);
         mst_cpu_c_spread(tile, w, 16, 4, 4, 15);
 
@@ -137,7 +138,7 @@ mst_cpu_c_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
             mst_cpu_c_above(tile + 256, w, 0, 8, 1);
         }
 
-        mst_kernel_scales(tile, behind, b, type, &d, &m);
+        mst_kernel_scales(tile, &super, type, &d, &m);
 
         for (c = 0; c < x->cols; c++, q += MST_CPU_DIGITS, s++) {
             mst_cpu_c_block(w, q, high.i, low.i);
@@ -236,24 +237,24 @@ mst_cpu_c_q6_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
     uint32_t                b, c, n;
     mst_vec_t               d[2], o;
     const int8_t           *q;
-    const uint8_t          *behind;
+    mst_kernel_super_t      super;
     const mst_cpu_scale_t  *s;
 
     n = x->width / MST_CPU_BLOCK;
+    super = mst_kernel_super_none();
     q = x->q;
     s = x->s;
-    behind = tile + MST_CPU_Q6_K_SIZE * (size_t) n;
     memset(y, 0, x->cols * 16 * sizeof(float));
 
     for (b = 0; b < n; b++, tile += MST_CPU_Q6_K_SIZE) {
+        tile = mst_kernel_super(tile, b, MST_CPU_Q6_K, &super);
         mst_cpu_c_spread(tile, w, 0, 4, 0, 15);
         mst_cpu_c_spread(tile, w, 16, 4, 4, 15);
         mst_cpu_c_above(tile + 256, w, 0, 4, 2);
         mst_cpu_c_above(tile + 320, w, 16, 4, 2);
 
         for (h = 0; h < 2; h++) {
-            d[h] = mst_vec_mul(mst_vec_load_f16((const uint16_t *) behind
-                                                + 16 * (b / 8)),
+            d[h] = mst_vec_mul(super.d,
                                mst_vec_load_i8((const int8_t *) tile + 384
                                                + 16 * h));
         }
@@ -290,9 +291,9 @@ mst_cpu_c_q8_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
     memset(y, 0, x->cols * 16 * sizeof(float));
 
     for (b = 0; b < n; b++) {
-        mst_cpu_c_spread(tile + 512 * (size_t) b, w, 0, 8, 0, 255);
-        d = mst_vec_load_f16((const uint16_t *) (tile + 512 * (size_t) n)
-                             + 16 * b);
+        mst_cpu_c_spread(tile, w, 0, 8, 0, 255);
+        d = mst_vec_load_f16((const uint16_t *) (tile + 512));
+        tile += MST_CPU_Q8_0_SIZE;
 
         for (c = 0; c < x->cols; c++, q += MST_CPU_DIGITS, s++) {
             mst_cpu_c_block(w, q, high.i, low.i);
@@ -328,6 +329,7 @@ const mst_cpu_isa_t  mst_cpu_c = {
         [MST_CPU_F16] = mst_kernel_f16,
         [MST_CPU_BF16] = mst_kernel_bf16
     },
+    .peak = mst_kernel_peak,
     .norm = mst_kernel_norm,
     .digits = mst_kernel_digits,
     .rope = mst_kernel_rope,

@@ -42,22 +42,21 @@ static void mst_cpu_codes_q6_k(const uint8_t *src, uint32_t block,
     mst_cpu_codes_t *c);
 
 
-/* "behind": what stands after the last block of a tile */
 static const struct {
     uint32_t          bits;
     uint32_t          size;        /* of a block in a tile */
-    uint32_t          behind;      /* bytes there */
-    uint32_t          blocks;      /* for so many blocks */
+    uint32_t          before;      /* bytes there, before */
+    uint32_t          blocks;      /* so many blocks */
     uint32_t          file;        /* bytes of so many blocks in a file */
     mst_cpu_codes_pt  get;         /* block 0 .. blocks - 1 of a file's */
 } mst_cpu_codes_types[MST_CPU_TYPES] = {
-    [MST_CPU_Q5_0] = { 5, 320, 32, 1, 22, mst_cpu_codes_five },
+    [MST_CPU_Q5_0] = { 5, 352, 0, 1, 22, mst_cpu_codes_five },
     [MST_CPU_Q5_1] = { 5, 384, 0, 1, 24, mst_cpu_codes_five_min },
     [MST_CPU_Q4_K] = { 4, 288, 64, MST_CPU_CODES_SUPER, 144,
                        mst_cpu_codes_q4_k },
     [MST_CPU_Q5_K] = { 5, 352, 64, MST_CPU_CODES_SUPER, 176,
                        mst_cpu_codes_q5_k },
-    [MST_CPU_Q6_K] = { 6, 416, 32, MST_CPU_CODES_SUPER, 210,
+    [MST_CPU_Q6_K] = { 6, MST_CPU_Q6_K_SIZE, 32, MST_CPU_CODES_SUPER, 210,
                        mst_cpu_codes_q6_k }
 };
 
@@ -212,9 +211,11 @@ mst_cpu_codes_get(mst_cpu_codes_t *c, uint32_t bits, const uint8_t *t,
 }
 
 
-/* where a tile has what belongs to a block's codes of a lane; NULL: nowhere */
+/* where a tile has a block's codes, and what belongs to those of a lane; NULL:
+   nowhere */
 
 typedef struct {
+    uint8_t  *code;
     uint8_t  *d;
     uint8_t  *m;
     uint8_t  *scale[2];
@@ -223,32 +224,31 @@ typedef struct {
 
 static void
 mst_cpu_codes_find(mst_cpu_type_t type, const uint8_t *tile, uint32_t lane,
-    uint32_t block, uint32_t blocks, mst_cpu_codes_place_t *p)
+    uint32_t block, mst_cpu_codes_place_t *p)
 {
-    uint8_t  *in, *behind;
+    uint8_t   *behind, *super;
+    uint32_t   n;
 
-    in = (uint8_t *) tile + (size_t) mst_cpu_codes_types[type].size * block
-         + mst_cpu_codes_bytes(mst_cpu_codes_types[type].bits);
-    behind = (uint8_t *) tile
-             + (size_t) mst_cpu_codes_types[type].size * blocks
-             + (size_t) mst_cpu_codes_types[type].behind
-               * (block / mst_cpu_codes_types[type].blocks);
+    n = mst_cpu_codes_types[type].blocks;
+    super = (uint8_t *) tile
+            + (size_t) (block / n) * (mst_cpu_codes_types[type].before
+                                      + n * mst_cpu_codes_types[type].size);
 
     memset(p, 0, sizeof(mst_cpu_codes_place_t));
+    p->code = super + mst_cpu_codes_types[type].before
+              + (size_t) (block % n) * mst_cpu_codes_types[type].size;
+    behind = p->code + mst_cpu_codes_bytes(mst_cpu_codes_types[type].bits);
 
-    if (type == MST_CPU_Q5_1) {
-        p->d = in + 2 * lane;
-        p->m = in + 32 + 2 * lane;
+    if (mst_cpu_codes_types[type].before == 0) {
+        p->d = behind + 2 * lane;
+        p->m = type == MST_CPU_Q5_1 ? behind + 32 + 2 * lane : NULL;
         return;
     }
 
-    p->d = behind + 2 * lane;
-
-    if (type != MST_CPU_Q5_0) {
-        p->m = type == MST_CPU_Q6_K ? NULL : behind + 32 + 2 * lane;
-        p->scale[0] = in + lane;
-        p->scale[1] = in + 16 + lane;
-    }
+    p->d = super + 2 * lane;
+    p->m = type == MST_CPU_Q6_K ? NULL : super + 32 + 2 * lane;
+    p->scale[0] = behind + lane;
+    p->scale[1] = behind + 16 + lane;
 }
 
 
@@ -260,7 +260,7 @@ mst_cpu_codes_size(mst_cpu_type_t type, uint32_t width)
     blocks = width / MST_CPU_BLOCK;
 
     return mst_cpu_codes_types[type].size * blocks
-           + mst_cpu_codes_types[type].behind
+           + mst_cpu_codes_types[type].before
              * (blocks / mst_cpu_codes_types[type].blocks);
 }
 
@@ -277,10 +277,8 @@ mst_cpu_codes_pack(mst_cpu_type_t type, const uint8_t *src, uint8_t *tile,
 
     for (b = 0; b < width / MST_CPU_BLOCK; b++) {
         mst_cpu_codes_types[type].get(src, b % n, &c);
-        mst_cpu_codes_put(&c, mst_cpu_codes_types[type].bits,
-                          tile + (size_t) mst_cpu_codes_types[type].size * b,
-                          lane);
-        mst_cpu_codes_find(type, tile, lane, b, width / MST_CPU_BLOCK, &p);
+        mst_cpu_codes_find(type, tile, lane, b, &p);
+        mst_cpu_codes_put(&c, mst_cpu_codes_types[type].bits, p.code, lane);
         memcpy(p.d, &c.d, 2);
 
         if (p.m) {
@@ -344,10 +342,8 @@ mst_cpu_codes_row(mst_cpu_type_t type, const uint8_t *tile, uint32_t lane,
     mst_cpu_codes_place_t  p;
 
     for (b = 0; b < width / MST_CPU_BLOCK; b++) {
-        mst_cpu_codes_get(&c, mst_cpu_codes_types[type].bits,
-                          tile + (size_t) mst_cpu_codes_types[type].size * b,
-                          lane);
-        mst_cpu_codes_find(type, tile, lane, b, width / MST_CPU_BLOCK, &p);
+        mst_cpu_codes_find(type, tile, lane, b, &p);
+        mst_cpu_codes_get(&c, mst_cpu_codes_types[type].bits, p.code, lane);
         memcpy(&c.d, p.d, 2);
 
         if (p.m) {

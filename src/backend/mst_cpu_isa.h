@@ -13,17 +13,20 @@
  * blocks of 32 inputs or k inputs:
  *
  *   Q4_1  n * { 4 * 64 bytes of nibbles, 16 f16 d, 16 f16 m }
- *   Q4_0  n * 4 * 64 bytes of nibbles, then n * 16 f16 d
+ *   Q4_0  n * { 4 * 64 bytes of nibbles, 16 f16 d }
  *   Q5_1  n * { 4 * 64 bytes of nibbles, 64 bytes of fifth bits, 16 f16 d,
  *         16 f16 m }
- *   Q5_0  n * { 4 * 64 bytes of nibbles, 64 bytes of fifth bits }, then n * 16
- *         f16 d
- *   Q4_K, Q5_K  n * { the same without or with fifth bits, 16 bytes of scales
- *         of d, 16 of m }, then n / 8 * { 16 f16 d, 16 f16 m }
- *   Q6_K  n * { 4 * 64 bytes of nibbles, 2 * 64 bytes of the bits above them,
- *         2 * 16 signed bytes of scales }, then n / 8 * 16 f16 d
- *   Q8_0  n * 8 * 64 bytes of weight + 128, then n * 16 f16 d
+ *   Q5_0  n * { the same without m }
+ *   Q4_K, Q5_K  n / 8 * { 16 f16 d, 16 f16 m, 8 * { 4 * 64 bytes of nibbles, of
+ *         Q5_K 64 bytes of fifth bits, 16 bytes of scales of d, 16 of m } }
+ *   Q6_K  n / 8 * { 16 f16 d, 8 * { 4 * 64 bytes of nibbles, 2 * 64 bytes of
+ *         the bits above them, 2 * 16 signed bytes of scales } }
+ *   Q8_0  n * { 8 * 64 bytes of weight + 128, 16 f16 d }
  *   F32, F16, BF16   k * 16 elements
+ *
+ * All that a block needs stands together: with the scales behind the tile,
+ * where the next one's stream is torn, one row was measured to read memory at
+ * less than half the speed.
  *
  * In 64 bytes lane r has bytes 4r .. 4r + 3: four inputs.  The low nibbles
  * of vector i are inputs 4i .. 4i + 3 of the block, the high ones 16 more.  Of
@@ -56,7 +59,11 @@
 #define MST_CPU_DIGITS   96        /* bytes of a block's digits */
 #define MST_CPU_KV       32        /* tokens of a KV block */
 
+#define MST_CPU_PEAK     512       /* multiply-adds */
+
 #define MST_CPU_Q4_1_SIZE  320     /* bytes of a tile's block */
+#define MST_CPU_Q4_0_SIZE  288
+#define MST_CPU_Q8_0_SIZE  544
 #define MST_CPU_Q6_K_SIZE  416
 
 
@@ -127,6 +134,10 @@ typedef struct {
     const char       *name;
     int             (*supported)(void);
     mst_cpu_tile_pt   tile[MST_CPU_TYPES];
+
+    /* n times MST_CPU_PEAK multiply-adds of floats in registers: what the
+       kernels are measured against; y[16] */
+    void            (*peak)(uint32_t n, float *y);
 
     /* y = x / rms(x) * w; n counts the inputs, the arrays are padded with
        zeros to whole lanes */

@@ -67,6 +67,39 @@ mst_kernel_exp(mst_vec_t x)
 }
 
 
+/* as many chains as hide the latency and no registers are spilled for */
+
+static void
+mst_kernel_peak(uint32_t n, float *y)
+{
+    uint32_t   i;
+    mst_vec_t  a, o[MST_VEC_COLS];
+
+    a = mst_vec_load(y);
+
+    /* chains that were the same would be computed once */
+
+    mst_unroll
+    for (int c = 0; c < MST_VEC_COLS; c++) {
+        o[c] = mst_vec_add(a, mst_vec_set((float) c));
+    }
+
+    for (i = 0; i < n * (MST_CPU_PEAK / 16 / MST_VEC_COLS); i++) {
+        mst_unroll
+        for (int c = 0; c < MST_VEC_COLS; c++) {
+            o[c] = mst_vec_fma(o[c], a, a);
+        }
+    }
+
+    mst_unroll
+    for (int c = 1; c < MST_VEC_COLS; c++) {
+        o[0] = mst_vec_add(o[0], o[c]);
+    }
+
+    mst_vec_store(y, o[0]);
+}
+
+
 static void
 mst_kernel_norm(const float *x, const float *w, uint32_t n, float eps,
     float *y)
@@ -287,47 +320,82 @@ mst_kernel_float_cols(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
 
 #define mst_kernel_codes(type)  (mst_kernel_is_five(type) ? 320u : 256u)
 
+#define mst_kernel_is_super(type)                                             \
+    ((type) == MST_CPU_Q4_K || (type) == MST_CPU_Q5_K                         \
+     || (type) == MST_CPU_Q6_K)
+
 #define mst_kernel_block(type)                                                \
     (mst_kernel_codes(type)                                                   \
-     + ((type) == MST_CPU_Q4_1 || (type) == MST_CPU_Q5_1 ? 64u                \
-        : (type) == MST_CPU_Q4_K || (type) == MST_CPU_Q5_K ? 32u : 0u))
+     + ((type) == MST_CPU_Q4_1 || (type) == MST_CPU_Q5_1 ? 64u : 32u))
 
 #define mst_kernel_offset(type)                                               \
     ((type) == MST_CPU_Q4_0 ? 8 : (type) == MST_CPU_Q5_0 ? 16 : 0)
 
 
-/* scales and minima of a block; products of f16 and few bits are exact.
-   "behind" follows the last block. */
+/* what the blocks of a super-block share */
+typedef struct {
+    mst_vec_t  d;
+    mst_vec_t  m;
+} mst_kernel_super_t;
+
+
+mst_vec_fn mst_kernel_super_t
+mst_kernel_super_none(void)
+{
+    mst_kernel_super_t  s;
+
+    s.d = mst_vec_set(0);
+    s.m = s.d;
+
+    return s;
+}
+
+
+/* before each block: returns where it begins */
+
+mst_vec_fn const uint8_t *
+mst_kernel_super(const uint8_t *t, uint32_t block, const mst_cpu_type_t type,
+    mst_kernel_super_t *s)
+{
+    if (!mst_kernel_is_super(type) || block % 8) {
+        return t;
+    }
+
+    s->d = mst_vec_load_f16((const uint16_t *) t);
+    s->m = s->d;
+
+    if (type == MST_CPU_Q6_K) {
+        return t + 32;
+    }
+
+    s->m = mst_vec_load_f16((const uint16_t *) (t + 32));
+
+    return t + 64;
+}
+
+
+/* scales and minima of a block; products of f16 and few bits are exact */
 
 mst_vec_fn void
-mst_kernel_scales(const uint8_t *t, const uint8_t *behind, uint32_t block,
+mst_kernel_scales(const uint8_t *t, const mst_kernel_super_t *s,
     const mst_cpu_type_t type, mst_vec_t *d, mst_vec_t *m)
 {
-    const uint16_t  *h;
-
     t += mst_kernel_codes(type);
 
-    if (type == MST_CPU_Q4_1 || type == MST_CPU_Q5_1) {
-        *d = mst_vec_load_f16((const uint16_t *) t);
-        *m = mst_vec_load_f16((const uint16_t *) (t + 32));
+    if (mst_kernel_is_super(type)) {
+
+        /* six bits: signed bytes serve as well */
+
+        *d = mst_vec_mul(s->d, mst_vec_load_i8((const int8_t *) t));
+        *m = mst_vec_mul(s->m, mst_vec_load_i8((const int8_t *) t + 16));
+        *m = mst_vec_mul(*m, mst_vec_set(-1));
         return;
     }
 
-    if (mst_kernel_offset(type)) {
-        *d = mst_vec_load_f16((const uint16_t *) (behind
-                                                  + 32 * (size_t) block));
-        *m = *d;
-        return;
-    }
-
-    /* six bits: signed bytes serve as well */
-
-    h = (const uint16_t *) (behind + 64 * (size_t) (block / 8));
-    *d = mst_vec_mul(mst_vec_load_f16(h),
-                     mst_vec_load_i8((const int8_t *) t));
-    *m = mst_vec_mul(mst_vec_load_f16(h + 16),
-                     mst_vec_load_i8((const int8_t *) t + 16));
-    *m = mst_vec_mul(*m, mst_vec_set(-1));
+    *d = mst_vec_load_f16((const uint16_t *) t);
+    *m = mst_kernel_offset(type) ? *d
+                                 : mst_vec_load_f16((const uint16_t *)
+                                                    (t + 32));
 }
 
 

@@ -19,7 +19,7 @@ typedef struct {
 } mst_cpu_pack_t;
 
 
-static size_t
+size_t
 mst_cpu_matrix_tile_size(mst_cpu_type_t type, uint32_t width)
 {
     size_t  blocks, size;
@@ -32,11 +32,11 @@ mst_cpu_matrix_tile_size(mst_cpu_type_t type, uint32_t width)
         return blocks * MST_CPU_Q4_1_SIZE;
 
     case MST_CPU_Q4_0:
-        size = blocks * (256 + 32);
+        size = blocks * MST_CPU_Q4_0_SIZE;
         break;
 
     case MST_CPU_Q8_0:
-        size = blocks * (512 + 32);
+        size = blocks * MST_CPU_Q8_0_SIZE;
         break;
 
     case MST_CPU_F32:
@@ -88,17 +88,13 @@ static void
 mst_cpu_matrix_q4_0(const uint8_t *src, uint8_t *tile, uint32_t lane,
     uint32_t blocks)
 {
-    uint8_t   *d;
-    uint32_t   b;
-
-    d = tile + 256 * (size_t) blocks + 2 * lane;
+    uint32_t  b;
 
     for (b = 0; b < blocks; b++) {
-        memcpy(d, src, 2);
+        memcpy(tile + 256 + 2 * lane, src, 2);
         mst_cpu_matrix_nibbles(src + 2, tile, lane);
         src += 18;
-        tile += 256;
-        d += 32;
+        tile += MST_CPU_Q4_0_SIZE;
     }
 }
 
@@ -107,13 +103,10 @@ static void
 mst_cpu_matrix_q8_0(const uint8_t *src, uint8_t *tile, uint32_t lane,
     uint32_t blocks)
 {
-    uint8_t   *d;
-    uint32_t   b, four, i;
-
-    d = tile + 512 * (size_t) blocks + 2 * lane;
+    uint32_t  b, four, i;
 
     for (b = 0; b < blocks; b++) {
-        memcpy(d, src, 2);
+        memcpy(tile + 512 + 2 * lane, src, 2);
 
         for (i = 0; i < 8; i++) {
             memcpy(&four, src + 2 + 4 * i, 4);
@@ -122,8 +115,7 @@ mst_cpu_matrix_q8_0(const uint8_t *src, uint8_t *tile, uint32_t lane,
         }
 
         src += 34;
-        tile += 512;
-        d += 32;
+        tile += MST_CPU_Q8_0_SIZE;
     }
 }
 
@@ -419,17 +411,17 @@ mst_cpu_matrix(mst_backend_t *b, mst_matrix_kind_t kind,
 
 static void
 mst_cpu_matrix_unpack(const mst_cpu_part_t *p, const uint8_t *tile,
-    uint32_t lane, uint32_t block, uint32_t blocks, uint8_t *to)
+    uint32_t lane, uint32_t block, uint8_t *to)
 {
     uint32_t        four, i;
     const uint8_t  *from;
 
     if (p->type == MST_CPU_Q8_0) {
-        from = tile + 512 * (size_t) block + 4 * lane;
-        memcpy(to, tile + 512 * (size_t) blocks + 32 * block + 2 * lane, 2);
+        from = tile + MST_CPU_Q8_0_SIZE * (size_t) block;
+        memcpy(to, from + 512 + 2 * lane, 2);
 
         for (i = 0; i < 8; i++) {
-            memcpy(&four, from + 64 * i, 4);
+            memcpy(&four, from + 64 * i + 4 * lane, 4);
             four ^= 0x80808080;
             memcpy(to + 2 + 4 * i, &four, 4);
         }
@@ -444,8 +436,8 @@ mst_cpu_matrix_unpack(const mst_cpu_part_t *p, const uint8_t *tile,
         to += 4;
 
     } else {
-        from = tile + 256 * (size_t) block;
-        memcpy(to, tile + 256 * (size_t) blocks + 32 * block + 2 * lane, 2);
+        from = tile + MST_CPU_Q4_0_SIZE * (size_t) block;
+        memcpy(to, from + 256 + 2 * lane, 2);
         to += 2;
     }
 
@@ -492,8 +484,7 @@ mst_cpu_matrix_row(const mst_matrix_t *m, uint32_t row, float *y)
                                  * types[p->type].size,
                    types[p->type].size);
         } else {
-            mst_cpu_matrix_unpack(p, tile, lane, i, m->width / MST_CPU_BLOCK,
-                                  block);
+            mst_cpu_matrix_unpack(p, tile, lane, i, block);
         }
 
         (void) mst_quant_decode(types[p->type].type, block,

@@ -46,6 +46,7 @@ static const mistral_option_t  mistral_bench_options[] = {
 
     /* "mistral bench --engine" */
     MISTRAL_BENCH_OPTION("--engine", FLAG, engine, 0, 0),
+    MISTRAL_BENCH_OPTION("--kernels", FLAG, kernels, 0, 0),
     MISTRAL_BENCH_OPTION("--threads", UINT, threads, 1, 64),
     MISTRAL_BENCH_OPTION("--device", TEXT, device, 0, 0),
     MISTRAL_BENCH_OPTION("--dtype", TEXT, dtype, 0, 0),
@@ -66,6 +67,7 @@ static const mistral_option_t  mistral_bench_options[] = {
 static const char  mistral_bench_help[] =
     "usage: mistral bench URL [OPTION...]\n"
     "       mistral bench --engine --model FILE [OPTION...]\n"
+    "       mistral bench --kernels [--isa NAME] [--json FILE]\n"
     "\n"
     "Sends chat requests to an OpenAI server and measures the time to the\n"
     "first token, between tokens and to the end, tokens per second, and\n"
@@ -117,6 +119,9 @@ static const char  mistral_bench_help[] =
     "  --kv-cache NAME    f32, f16 or q8 (default: f32)\n"
     "  --json FILE        an object with a number for each case\n"
     "\n"
+    "With --kernels, what one core makes of each type of weights, beside\n"
+    "what it can multiply and read.\n"
+    "\n"
     "Exits with 1 when no request succeeded.\n";
 
 
@@ -162,6 +167,26 @@ mistral_bench_check_engine(const mistral_bench_conf_t *c)
                                 "--dtype, --weight-layouts, "
                                 "--batch-invariant, --threads, "
                                 "--isa, --kv-cache and --json only");
+    }
+
+    return MISTRAL_OK;
+}
+
+
+static int
+mistral_bench_check_kernels(const mistral_bench_conf_t *c)
+{
+    mistral_bench_conf_t  own;
+
+    memset(&own, 0, sizeof(own));
+    own.kernels = 1;
+    own.isa = c->isa;
+    own.json = c->json;
+    own.seed = MISTRAL_BENCH_NO_SEED;
+
+    if (memcmp(&own, c, sizeof(own)) != 0) {
+        return mistral_complain(MISTRAL_USAGE, "bench", "--kernels goes with "
+                                "--isa and --json only");
     }
 
     return MISTRAL_OK;
@@ -227,8 +252,9 @@ mistral_bench(int argc, char **argv)
     }
 
     if (rc == MISTRAL_OK) {
-        rc = c->engine ? mistral_bench_check_engine(c)
-                       : mistral_bench_check_http(c);
+        rc = c->kernels ? mistral_bench_check_kernels(c)
+             : c->engine ? mistral_bench_check_engine(c)
+             : mistral_bench_check_http(c);
     }
 
     if (rc != MISTRAL_OK) {
@@ -246,6 +272,10 @@ mistral_bench(int argc, char **argv)
 
     if (c->seed == MISTRAL_BENCH_NO_SEED) {
         c->seed = mst_time_ns() & 0xffffffff;
+    }
+
+    if (c->kernels) {
+        return mistral_bench_kernels(c);
     }
 
     return c->engine ? mistral_bench_engine(c) : mistral_bench_http(c);

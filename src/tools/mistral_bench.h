@@ -1,7 +1,8 @@
 
 /*
  * The parts of "mistral bench": mistral_bench.c (the command),
- * mistral_bench_engine.c (without HTTP), and for HTTP
+ * mistral_bench_engine.c (without HTTP), mistral_bench_kernels.c (of the CPU
+ * alone), and for HTTP
  *
  *   mistral_bench_plan.c    which requests, and when
  *   mistral_bench_load.c    connections and the loop around them
@@ -38,6 +39,7 @@ typedef struct {
     const char  *cases;
     int          help;
     int          engine;
+    int          kernels;
     int          stream;
     int          no_stream;
     int          ignore_eos;
@@ -60,9 +62,10 @@ typedef struct {
 extern volatile sig_atomic_t  mistral_bench_stop;  /* ^C */
 
 
-/* both return the exit code */
+/* they return the exit code */
 int mistral_bench_http(const mistral_bench_conf_t *conf);
 int mistral_bench_engine(const mistral_bench_conf_t *conf);
+int mistral_bench_kernels(const mistral_bench_conf_t *conf);
 
 
 #endif /* MISTRAL_BENCH_H */

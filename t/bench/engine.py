@@ -123,14 +123,15 @@ def processes(root):
 
 
 def weigh(pid):
-    """Linux weighs sessions against each other.  The engine has one of its
-    own, 10 nicer than nginx's: it stays so where ours, the peer's too, has
-    not the usual weight"""
+    """Linux weighs sessions against each other, and the engine has one of its
+    own: where ours, which is the peer's too, has not the usual weight, the
+    engine gets the same"""
     try:
         with open('/proc/self/autogroup') as f:
             nice = int(f.read().split()[-1])
-        with open('/proc/%d/autogroup' % pid, 'w') as f:
-            f.write(str(min(nice + 10, 19)))
+        if nice != 0:
+            with open('/proc/%d/autogroup' % pid, 'w') as f:
+                f.write(str(nice))
     except (OSError, ValueError):
         pass
 

@@ -71,7 +71,7 @@ kernels_weight(mst_cpu_type_t type, const uint8_t *t, uint32_t lane,
     float     f;
     uint8_t   w;
     uint16_t  d, m;
-    uint32_t  b, i, n, size;
+    uint32_t  b, i, n;
 
     b = k / 32;
     i = k % 32;
@@ -87,9 +87,10 @@ kernels_weight(mst_cpu_type_t type, const uint8_t *t, uint32_t lane,
         return w * (double) mst_f16_to_f32(d) + (double) mst_f16_to_f32(m);
 
     case MST_CPU_Q4_0:
-        w = t[256 * b + 64 * (i % 16 / 4) + 4 * lane + i % 4];
+        t += 288 * b;
+        w = t[64 * (i % 16 / 4) + 4 * lane + i % 4];
         w = i < 16 ? w & 15 : w >> 4;
-        memcpy(&d, t + 256 * KERNELS_BLOCKS + 32 * b + 2 * lane, 2);
+        memcpy(&d, t + 256 + 2 * lane, 2);
         return (w - 8) * (double) mst_f16_to_f32(d);
 
     case MST_CPU_Q5_1:
@@ -100,32 +101,34 @@ kernels_weight(mst_cpu_type_t type, const uint8_t *t, uint32_t lane,
                + (double) mst_f16_to_f32(m);
 
     case MST_CPU_Q5_0:
-        memcpy(&d, t + 320 * KERNELS_BLOCKS + 32 * b + 2 * lane, 2);
-        return (kernels_code(t + 320 * b, 5, lane, i) - 16)
+        t += 352 * b;
+        memcpy(&d, t + 320 + 2 * lane, 2);
+        return (kernels_code(t, 5, lane, i) - 16)
                * (double) mst_f16_to_f32(d);
 
     case MST_CPU_Q4_K:
     case MST_CPU_Q5_K:
         n = type == MST_CPU_Q4_K ? 4 : 5;
-        size = 64 * n + 32;
-        memcpy(&d, t + size * KERNELS_BLOCKS + 64 * (b / 8) + 2 * lane, 2);
-        memcpy(&m, t + size * KERNELS_BLOCKS + 64 * (b / 8) + 32 + 2 * lane,
-               2);
-        t += size * b;
+        t += (b / 8) * (64 + 8 * (64 * n + 32));
+        memcpy(&d, t + 2 * lane, 2);
+        memcpy(&m, t + 32 + 2 * lane, 2);
+        t += 64 + b % 8 * (64 * n + 32);
         return kernels_code(t, n, lane, i) * (double) mst_f16_to_f32(d)
                * t[64 * n + lane]
                - (double) mst_f16_to_f32(m) * t[64 * n + 16 + lane];
 
     case MST_CPU_Q6_K:
-        memcpy(&d, t + 416 * KERNELS_BLOCKS + 32 * (b / 8) + 2 * lane, 2);
-        t += 416 * b;
+        t += b / 8 * (32 + 8 * 416);
+        memcpy(&d, t + 2 * lane, 2);
+        t += 32 + b % 8 * 416;
         return (kernels_code(t, 6, lane, i) - 32)
                * (double) mst_f16_to_f32(d)
                * (int8_t) t[384 + 16 * (i / 16) + lane];
 
     case MST_CPU_Q8_0:
-        w = t[512 * b + 64 * (i / 4) + 4 * lane + i % 4];
-        memcpy(&d, t + 512 * KERNELS_BLOCKS + 32 * b + 2 * lane, 2);
+        t += 544 * b;
+        w = t[64 * (i / 4) + 4 * lane + i % 4];
+        memcpy(&d, t + 512 + 2 * lane, 2);
         return (w - 128) * (double) mst_f16_to_f32(d);
 
     case MST_CPU_F32:
@@ -140,51 +143,40 @@ kernels_weight(mst_cpu_type_t type, const uint8_t *t, uint32_t lane,
 }
 
 
-/* random weights; fill: all bytes of quantised ones, -1 = random */
+/* random scales and minima of f16 in n places of 16 or 32 */
 
 static inline void
-kernels_codes(mst_cpu_type_t type, uint8_t *t, int fill)
+kernels_halves(uint8_t *t, uint32_t n)
 {
     uint16_t  h;
-    uint32_t  b, i, n, size;
+    uint32_t  i;
 
-    static const uint32_t  sizes[MST_CPU_TYPES] = {
-        [MST_CPU_Q5_1] = 384, [MST_CPU_Q5_0] = 320, [MST_CPU_Q4_K] = 288,
-        [MST_CPU_Q5_K] = 352, [MST_CPU_Q6_K] = 416
-    };
-
-    size = sizes[type];
-
-    for (i = 0; i < KERNELS_BLOCKS * (size + 32); i++) {
-        t[i] = fill < 0 ? (uint8_t) (kernels_random() >> 7) : (uint8_t) fill;
-    }
-
-    for (b = 0; b < KERNELS_BLOCKS && size % 64; b++) {
-        for (i = 1; i <= 32; i++) {            /* scales, six bits but Q6_K's */
-            n = kernels_random() >> 7;
-            t[size * (b + 1) - i] = (uint8_t) (type == MST_CPU_Q6_K ? n
-                                                                    : n & 63);
-        }
-    }
-
-    for (i = 0; i < KERNELS_BLOCKS * 32; i++) {
-        h = i == 3 ? 0x8003 : mst_f32_to_f16(kernels_float(0.1f));
-        b = type == MST_CPU_Q5_1 ? 384 * (i / 32) + 320 + 2 * (i % 32)
-                                 : size * KERNELS_BLOCKS + 2 * i;
-
-        if (type == MST_CPU_Q5_1 || i < KERNELS_BLOCKS * 16) {
-            memcpy(t + b, &h, 2);
-        }
+    for (i = 0; i < n; i++) {
+        h = i == 3 ? 0x8003                    /* a subnormal */
+                   : mst_f32_to_f16(kernels_float(0.1f));
+        memcpy(t + 2 * i, &h, 2);
     }
 }
 
+
+/* random weights; fill: all bytes of quantised ones, -1 = random */
 
 static inline void
 kernels_tile(mst_cpu_type_t type, uint8_t *t, int fill)
 {
     float     f;
     uint16_t  h;
-    uint32_t  i, n;
+    uint32_t  b, i, n;
+
+    /* bytes of a block, of its scales behind the codes, of what stands before
+       eight blocks */
+
+    static const uint32_t  sizes[MST_CPU_TYPES][3] = {
+        [MST_CPU_Q4_1] = { 320, 64, 0 }, [MST_CPU_Q4_0] = { 288, 32, 0 },
+        [MST_CPU_Q8_0] = { 544, 32, 0 }, [MST_CPU_Q5_1] = { 384, 64, 0 },
+        [MST_CPU_Q5_0] = { 352, 32, 0 }, [MST_CPU_Q4_K] = { 288, 32, 64 },
+        [MST_CPU_Q5_K] = { 352, 32, 64 }, [MST_CPU_Q6_K] = { 416, 32, 32 }
+    };
 
     n = type == MST_CPU_F32 ? 4 : 2;
 
@@ -198,29 +190,28 @@ kernels_tile(mst_cpu_type_t type, uint8_t *t, int fill)
         return;
     }
 
-    if (type > MST_CPU_Q8_0) {
-        kernels_codes(type, t, fill);
-        return;
-    }
+    for (b = 0; b < KERNELS_BLOCKS; b++, t += sizes[type][0]) {
 
-    n = type == MST_CPU_Q8_0 ? 512 : 256;
-
-    for (i = 0; i < KERNELS_BLOCKS * (n + 64); i++) {
-        t[i] = fill < 0 ? (uint8_t) (kernels_random() >> 7) : (uint8_t) fill;
-    }
-
-    for (i = 0; i < KERNELS_BLOCKS * 32; i++) {
-        h = mst_f32_to_f16(kernels_float(0.1f));
-
-        if (i == 3) {
-            h = 0x8003;                        /* a subnormal */
+        if (b % 8 == 0) {
+            kernels_halves(t, sizes[type][2] / 2);
+            t += sizes[type][2];
         }
 
-        if (type == MST_CPU_Q4_1) {
-            memcpy(t + 320 * (i / 32) + 256 + 2 * (i % 32), &h, 2);
+        for (i = 0; i < sizes[type][0]; i++) {
+            t[i] = fill < 0 ? (uint8_t) (kernels_random() >> 7)
+                            : (uint8_t) fill;
+        }
 
-        } else if (i < KERNELS_BLOCKS * 16) {
-            memcpy(t + n * KERNELS_BLOCKS + 2 * i, &h, 2);
+        n = sizes[type][0] - sizes[type][1];
+
+        if (sizes[type][2] == 0) {
+            kernels_halves(t + n, sizes[type][1] / 2);
+            continue;
+        }
+
+        for (i = n; i < sizes[type][0]; i++) { /* six bits but Q6_K's */
+            t[i] = (uint8_t) (kernels_random() >> 7);
+            t[i] &= type == MST_CPU_Q6_K ? 255 : 63;
         }
     }
 }
