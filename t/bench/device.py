@@ -300,8 +300,7 @@ def case_chat(n, args):
 
 
 def case_one(n, args):
-    bench(n, '1 client, 128 in', 1, 5, prompt=128)
-    bench(n, '1 client, 512 in', 1, 5)
+    bench(n, '1 client', 1, 6, warmup=1)
 
 
 def case_64(n, args):
