@@ -193,10 +193,19 @@ class Nginx:
         self.process.send_signal(signal.SIGHUP)
 
     def end(self):
+        engine = f'/proc/{self.status()["engine_pid"]}'
         self.process.send_signal(signal.SIGQUIT)
 
         try:
             self.process.wait(60)
+
+            # the next one wants the device's memory
+
+            start = time.monotonic()
+
+            while os.path.exists(engine) and time.monotonic() - start < 60:
+                time.sleep(0.01)
+
         except subprocess.TimeoutExpired:
             self.process.kill()
             check(False, 'nginx did not end')
