@@ -1,10 +1,10 @@
 #!/usr/bin/perl
 
 # What nvcc makes of the kernels, for each target: all compile, none spills
-# registers unseen, ptxas serialises no wgmma, and the library shows no more than
-# it must and
-# opens with a sentence where there is no device.  Without a CUDA toolkit
-# there is nothing to look at: the product then computes on the CPU.
+# registers but those that are listed, ptxas serialises no wgmma, and the
+# library shows no more than it must and opens with a sentence where there is
+# no device.  Without a CUDA toolkit there is nothing to look at: the product
+# then computes on the CPU.
 
 use warnings;
 use strict;

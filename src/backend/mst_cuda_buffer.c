@@ -99,12 +99,17 @@ mst_cuda_rows(mst_backend_t *b, mst_err_t *err)
 {
     void                      *p;
     size_t                     i;
-    uint64_t                   pairs, r;
+    uint64_t                   pairs, r, wide;
     const mst_backend_conf_t  *c;
 
     c = &b->conf;
     r = b->rows;
     pairs = mst_cuda_expert_pairs(b);
+
+    /* products of e4m3 lie here before they are added, and those of q, k and
+       v while GEMMs are chosen */
+
+    wide = mst_cuda_max(mst_cuda_max(2 * c->ff_dim, c->dim), b->qkv_dim);
 
     mst_cuda_wish_t  wishes[] = {
         { &b->h, r * c->dim * 4, "the residual stream" },
@@ -112,8 +117,7 @@ mst_cuda_rows(mst_backend_t *b, mst_err_t *err)
         { &b->x_scale, r * 4, "scales of inputs" },
         { &b->qkv, r * b->qkv_dim * 2, "queries, keys and values" },
         { &b->mix, r * b->q_dim * 2, "attention's outputs" },
-        { &b->gate_up, pairs * mst_cuda_max(2 * c->ff_dim, c->dim) * 2,
-          "gates" },
+        { &b->gate_up, pairs * wide * 2, "gates" },
         { &b->act, pairs * c->ff_dim * 2, "gated values" },
         { &b->turns, r * c->rope_dim * 4, "rotations" },
         { &b->logits, (uint64_t) b->logits_rows * c->n_vocab * 4, "logits" },
