@@ -11,8 +11,13 @@
 
 #define IDS        150
 
-/* of the largest logit: e4m3 has 4 bits, of weights and of activations */
-#define TYPE_FP8   0.2
+/*
+ * e4m3 has four bits less than bf16, in weights and in activations: it is off
+ * by 10 to 25 times as much as bf16 with the same model.  Logits that have
+ * nothing in common are 1.4 of their size apart.
+ */
+#define TYPE_FP8   32
+#define TYPE_MOST  0.7
 
 
 static void
@@ -40,33 +45,38 @@ type_tiny(rig_t *t, const rig_shape_t *shape, mst_dtype_t dtype,
 }
 
 
-static void
+/* returns the distance, of the logits' size */
+
+static double
 type_beside(const rig_shape_t *shape, const uint32_t *ids, const float *want,
-    mst_dtype_t dtype, uint32_t layouts)
+    mst_dtype_t dtype, uint32_t layouts, double limit)
 {
     float     *got;
     rig_t      cuda;
-    double     d;
+    double     d, worst;
     uint32_t   i;
 
     static const uint32_t  chunks[] = { 1, 9, 17, 33, 64, 65, 150 };
 
     type_tiny(&cuda, shape, dtype, layouts);
     got = malloc((size_t) IDS * cuda.vocab * sizeof(float));
+    worst = 0;
 
     for (i = 0; i < sizeof(chunks) / sizeof(*chunks); i++) {
         rig_prefill(&cuda, i, ids, 0, IDS, chunks[i], got);
-        d = rig_distance(got, want, IDS, cuda.vocab);
+        d = rig_rms(got, want, IDS, cuda.vocab);
+        worst = d > worst ? d : worst;
 
-        print_message("%s %s, %u layouts, chunks of %u: %.4f\n", shape->name,
-                      dtype == MST_DTYPE_FP8 ? "fp8" : "bf16", layouts,
-                      chunks[i], d);
-        assert_true(d <= (dtype == MST_DTYPE_FP8 ? TYPE_FP8
-                                                 : RIG_TOLERANCE));
+        print_message("%s, %s, %u layouts, chunks of %u: rms %.4f\n",
+                      shape->name, dtype == MST_DTYPE_FP8 ? "fp8" : "bf16",
+                      layouts, chunks[i], d);
+        assert_true(d <= limit);
     }
 
     free(got);
     rig_close(&cuda);
+
+    return worst;
 }
 
 
@@ -75,6 +85,7 @@ test_types(void **state)
 {
     float     *want;
     rig_t      cpu;
+    double     d;
     uint32_t   i, ids[IDS], k;
 
     (void) state;
@@ -86,8 +97,10 @@ test_types(void **state)
         rig_prefill(&cpu, 0, ids, 0, IDS, RIG_ROWS, want);
 
         for (k = 1; k <= 2; k++) {
-            type_beside(&rig_shapes[i], ids, want, MST_DTYPE_BF16, k);
-            type_beside(&rig_shapes[i], ids, want, MST_DTYPE_FP8, k);
+            d = type_beside(&rig_shapes[i], ids, want, MST_DTYPE_BF16, k,
+                            RIG_RMS);
+            (void) type_beside(&rig_shapes[i], ids, want, MST_DTYPE_FP8, k,
+                               fmin(TYPE_FP8 * d, TYPE_MOST));
         }
 
         free(want);
