@@ -190,7 +190,7 @@ mst_k_gemm_mma_kernel(const __grid_constant__ mst_k_gemm_run_t r)
     u = mst_k_unit_load(r.a, blockIdx.x);
     mst_k_ptx_wait_previous();
 
-    mst_k_token_scales<1>(r.a, w, 4, f.rs, f.qs);
+    mst_k_token_scales<8>(r.a, w, 4, f.rs, f.qs);
 
     for (from = 0; from < mst_k_gemm_pad(r.a.n) / 8; from += G) {
 #pragma unroll

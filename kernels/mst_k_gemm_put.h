@@ -323,11 +323,13 @@ mst_k_add4(float4 *s, float4 v)
 
 
 /* Partial sums of units of 4 tokens from n on, added up: 16 groups of slabs,
-   one a lane, then the groups.  Lanes l and l + 16 have different tokens. */
+   one a lane, then the groups; AHEAD loads at once.  Lanes l and l + 16 have
+   different tokens. */
+template<int AHEAD>
 MST_K_DEV float4
 mst_k_sum_units(const float *sums, uint32_t width, uint32_t n_pad, uint32_t n)
 {
-    float4         s, t, v[8];
+    float4         s, t, v[AHEAD];
     uint32_t       units, slab, i, k, d;
     mst_k_share_t  share;
 
@@ -338,9 +340,9 @@ mst_k_sum_units(const float *sums, uint32_t width, uint32_t n_pad, uint32_t n)
         share = mst_k_share(units, MST_K_GEMM_SLABS, slab);
         t = make_float4(0, 0, 0, 0);
 
-        for (i = 0; i < share.n; i += 8) {
+        for (i = 0; i < share.n; i += AHEAD) {
 #pragma unroll
-            for (k = 0; k < 8; k++) {
+            for (k = 0; k < AHEAD; k++) {
                 v[k] = make_float4(0, 0, 0, 0);
 
                 if (i + k < share.n) {
@@ -351,7 +353,7 @@ mst_k_sum_units(const float *sums, uint32_t width, uint32_t n_pad, uint32_t n)
             }
 
 #pragma unroll
-            for (k = 0; k < 8; k++) {
+            for (k = 0; k < AHEAD; k++) {
                 mst_k_add4(&t, v[k]);
             }
         }
@@ -458,7 +460,8 @@ mst_k_token_scale(const mst_k_gemm_t &a, uint32_t n, float sum, int normed,
 
 /*
  * By a warp, of n_warps: what results of each token are multiplied with
- * (rs), and what x of the next operation is (qs).
+ * (rs), and what x of the next operation is (qs).  UNITS: loads at once, 0:
+ * x_sums are slabs'.
  */
 template<int UNITS>
 MST_K_DEV void
@@ -478,7 +481,8 @@ mst_k_token_scales(const mst_k_gemm_t &a, uint32_t warp, uint32_t n_warps,
     for (n = warp * (UNITS ? 8 : 64); n < pad; n += n_warps * (UNITS ? 8 : 64))
     {
         if (normed && UNITS) {
-            s = mst_k_sum_units(a.x_sums, dim, pad, n + l / 16 * 4);
+            s = mst_k_sum_units<UNITS ? UNITS : 8>(a.x_sums, dim, pad,
+                                                   n + l / 16 * 4);
 
         } else if (normed) {
             s = mst_k_sum_slabs(a.x_sums, dim, pad, n + l % 16 * 4);

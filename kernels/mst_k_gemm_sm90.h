@@ -204,7 +204,8 @@ mst_k_gemm_sm90(const __grid_constant__ mst_k_gemm_run_t r)
 
     } else {
         mst_k_ptx_wait_previous();
-        mst_k_token_scales<(N <= MST_K_GEMM_THIN)>(r.a, w - 10, 2, s.rs, s.qs);
+        mst_k_token_scales<N <= MST_K_GEMM_THIN ? 8 : 0>(r.a, w - 10, 2, s.rs,
+                                                         s.qs);
         asm volatile("bar.arrive 2, 320;" ::: "memory");
 
         if (blockIdx.x == 0) {

@@ -2,11 +2,12 @@
 /*
  * y = w x over weights that stay quantised (mst_k_quant.h).
  *
- * Each CTA has whole rows: a share of the units of 16.  Warps 0 to 7
- * multiply: of every chunk a warp has 2 blocks (1 of 8 bits) of the width;
- * their sums meet in shared memory once for a unit.  Warp 8 brings chunks
- * into a ring (sm_90; before, the warps read them themselves), warp 9 adds
- * up the norm's squares.
+ * Each CTA has whole rows: a share of the units of 16.  16 warps multiply (8
+ * for one token), each every 16th block of the width, for which it fetches x
+ * by itself; their sums meet in shared memory once for a unit.  Three more
+ * finish these sums, and add up the norm's squares before.  One brings chunks
+ * into a ring (sm_90; before, the warps read them themselves).  Nobody waits
+ * for all.
  *
  * Codes are bytes for the tensor cores' integers after one mask (those of 8
  * bits as they are); x is made integers of 16 bits, in two planes:
@@ -26,9 +27,9 @@
  *
  * Measured on an H200 on 30 November 2026, t/cuda/mst_k_quant_bench.cu, a
  * graph of a Mistral-7B's matrices (no attention), PDL, ms for 1 / 4 / 8 / 16
- * tokens: int4 in groups of 128 1.42 / 1.95 / 2.70 / 4.45, 4 bits in groups
- * of 32 1.53 / 2.05 / 2.82 / 4.40, Q8_0 2.13 / 2.61 / 3.29 / 4.86, Q6_K 2.23 /
- * 2.73 / 3.49 / 5.30; the floor of bytes is 0.83, 0.98, 1.66 and 1.76.
+ * tokens: int4 in groups of 128 1.35 / 1.74 / 2.21 / 3.76, 4 bits in groups
+ * of 32 1.47 / 1.88 / 2.42 / 4.16, Q8_0 2.09 / 2.54 / 2.95 / 4.91; the floor
+ * of bytes is 0.83, 0.98 and 1.66.
  */
 
 #include "kernels/mst_k_quant_run.cuh"

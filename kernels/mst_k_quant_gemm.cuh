@@ -72,48 +72,50 @@ mst_k_quant_resume(float (*acc)[2], const float *meet, int more)
 }
 
 
-/* what a warp needs to finish a unit's 8 tokens: brought while it
-   multiplies */
+/* what a warp needs to finish a unit's 8 tokens: brought while others
+   multiply */
 typedef struct {
-    uint32_t      unit;
-    uint32_t      n;           /* tokens n, n + 1 are this lane's */
-    float2        before[2];   /* h of them */
+    float2        before[2];   /* h of this lane's two tokens */
     mst_k_unit_t  u;
 } mst_k_quant_end_t;
 
 
+template <int T>
 static __device__ __forceinline__ mst_k_quant_end_t
 mst_k_quant_foresee(const mst_k_gemm_t &a, uint32_t unit, uint32_t token)
 {
     mst_k_quant_end_t  e;
 
-    e.unit = unit;
-    e.n = token + threadIdx.x % 4 * 2;
     e.u = mst_k_unit_load(a, unit);
+    e.before[0] = e.before[1] = make_float2(0, 0);
 
     if (a.op == MST_K_GEMM_RESIDUAL) {
-        mst_k_load_h(a, unit, e.n, e.before);
+        mst_k_load_h(a, unit, token + threadIdx.x % 4 * 2, e.before);
+    }
+
+    if (T == 1) {
+        e.before[1] = make_float2(0, 0);
     }
 
     return e;
 }
 
 
-/* a unit's results: 8 warps' sums in their order, by one warp */
+/* a unit's results: the warps' sums in their order, by one warp */
 
 template <int T>
 static __device__ __forceinline__ void
 mst_k_quant_finish(const mst_k_gemm_t &a, const mst_k_quant_end_t &e,
-    const float *meet, const mst_k_quant_room_t &s)
+    uint32_t unit, uint32_t token, const float *meet,
+    const mst_k_quant_room_t &s)
 {
     int       c, h, w;
     float     v[4];
     float2    sums;
-    uint32_t  lane, n, unit;
+    uint32_t  lane, n;
 
     lane = threadIdx.x % 32;
-    n = e.n;
-    unit = e.unit;
+    n = token + lane % 4 * 2;
 
     #pragma unroll
     for (h = 0; h < 2; h++) {
@@ -127,7 +129,7 @@ mst_k_quant_finish(const mst_k_gemm_t &a, const mst_k_quant_end_t &e,
             }
 
             #pragma unroll
-            for (w = 0; w < MST_K_QUANT_WARPS; w++) {
+            for (w = 0; w < MST_K_QUANT_WARPS(T); w++) {
                 v[2 * h + c] += meet[(w * 16 + lane / 4 + 8 * h) * T
                                      + lane % 4 * 2 + c];
             }
@@ -249,7 +251,8 @@ mst_k_quant_unit(const mst_k_quant_run_t &r, const mst_k_quant_room_t &s,
         chunk = (const uint8_t *) r.a.w
                 + ((size_t) unit * r.blocks + block + n) * f::BLOCK;
 #endif
-        mst_k_quant_strip<FORM, T>(chunk, min(f::CHUNK, r.blocks - block - n),
+        mst_k_quant_strip<FORM, T>(chunk, n,
+                                   min(f::CHUNK, r.blocks - block - n),
                                    s.x + n * T * 256,
                                    s.xs + n * f::PARTS * T, acc);
 #if __CUDA_ARCH__ >= 900
@@ -268,48 +271,46 @@ mst_k_quant_unit(const mst_k_quant_run_t &r, const mst_k_quant_room_t &s,
 }
 
 
-/* the warps that multiply */
+/* a warp that multiplies */
 
 template <mst_k_quant_form_t FORM, int T>
 static __device__ __forceinline__ void
 mst_k_quant_multiply(const mst_k_quant_run_t &r, const mst_k_quant_room_t &s,
     mst_k_share_t units, uint32_t token)
 {
-    const uint32_t  PARTS = (T + 7) / 8;       /* of a unit's results */
+    const uint32_t  ROUND = mst_k_quant_round(T);
+    const uint32_t  ROOMS = mst_k_quant_rooms(T);
+    const uint32_t  THREADS = 32 * (MST_K_QUANT_WARPS(T) + MST_K_QUANT_ENDS);
 
-    int                 half;
     float               acc[MST_K_QUANT_TILES(T)][2], *meet;
-    uint32_t            block, end, from, i, round, unit, warp;
-    mst_k_quant_end_t   e;
+    uint32_t            block, end, from, i, room, unit;
     mst_k_quant_turn_t  at;
 
-    round = mst_k_quant_round(T);
-    warp = threadIdx.x / 32;
     at.place = 0;
     at.phase = 0;
-    half = 0;
 
-    for (from = 0; from < units.n; from += round) {
-        end = min(units.n, from + round);
-        meet = s.meet + half * mst_k_quant_meet(T);
+    for (from = 0; from < units.n; from += ROUND) {
+        end = min(units.n, from + ROUND);
+        room = from / ROUND % ROOMS;
+        meet = s.meet + room * mst_k_quant_meet(T)
+               + threadIdx.x / 32 * 16 * T;
 
-        if (warp < (end - from) * PARTS) {
-            e = mst_k_quant_foresee(r.a, units.first + from + warp / PARTS,
-                                    token + warp % PARTS * 8);
+        if (from >= ROOMS * ROUND) {
+            mst_k_quant_wait(MST_K_QUANT_FREE + room, THREADS);
         }
 
         for (block = 0; block < r.blocks; block += r.pass) {
 
             if (from == 0 || r.pass < r.blocks) {
-                mst_k_quant_sync();
+                __syncwarp();
                 mst_k_quant_fetch<FORM, T>(r, s, block,
                                            min(r.pass, r.blocks - block),
                                            token);
-                mst_k_quant_sync();
+                __syncwarp();
             }
 
             for (unit = from; unit < end; unit++) {
-                i = ((unit - from) * MST_K_QUANT_WARPS + warp) * 16 * T;
+                i = (unit - from) * MST_K_QUANT_WARPS(T) * 16 * T;
 
                 mst_k_quant_resume<T>(acc, meet + i, block > 0);
                 mst_k_quant_unit<FORM, T>(r, s, units.first + unit, block,
@@ -318,27 +319,69 @@ mst_k_quant_multiply(const mst_k_quant_run_t &r, const mst_k_quant_room_t &s,
             }
         }
 
-        if (from == 0) {
-            mst_k_quant_sync_scales();
+        mst_k_quant_arrive(MST_K_QUANT_MET + room, THREADS);
+    }
+}
 
-        } else {
-            mst_k_quant_sync();
+
+/* a warp that finishes: of each round's units and groups of 8 tokens every
+   third */
+
+template <int T>
+static __device__ __forceinline__ void
+mst_k_quant_end(const mst_k_quant_run_t &r, const mst_k_quant_room_t &s,
+    mst_k_share_t units, uint32_t token, uint32_t number)
+{
+    const uint32_t  PARTS = (T + 7) / 8;       /* of a unit's results */
+    const uint32_t  ROUND = mst_k_quant_round(T);
+    const uint32_t  ROOMS = mst_k_quant_rooms(T);
+    const uint32_t  THREADS = 32 * (MST_K_QUANT_WARPS(T) + MST_K_QUANT_ENDS);
+
+    uint32_t            from, i, room, unit;
+    const float        *meet;
+    mst_k_quant_end_t   e;
+
+    mst_k_token_scales<4>(r.a, number, MST_K_QUANT_ENDS, s.rs, s.qs);
+    mst_k_quant_wait(MST_K_QUANT_SCALES, 32 * MST_K_QUANT_ENDS);
+
+    for (from = 0; from < units.n; from += ROUND) {
+        room = from / ROUND % ROOMS;
+        meet = s.meet + room * mst_k_quant_meet(T);
+
+        for (i = number; i < ROUND * PARTS; i += MST_K_QUANT_ENDS) {
+            unit = from + i / PARTS;
+
+            if (unit < units.n) {
+                e = mst_k_quant_foresee<T>(r.a, units.first + unit,
+                                           token + i % PARTS * 8);
+            }
+
+            if (i == number) {
+                mst_k_quant_wait(MST_K_QUANT_MET + room, THREADS);
+            }
+
+            if (unit < units.n) {
+                mst_k_quant_finish<T>(r.a, e, units.first + unit,
+                                      token + i % PARTS * 8,
+                                      meet + i / PARTS * MST_K_QUANT_WARPS(T)
+                                             * 16 * T + i % PARTS * 8, s);
+            }
         }
 
-        if (warp < (end - from) * PARTS) {
-            mst_k_quant_finish<T>(r.a, e,
-                                  meet + warp / PARTS * MST_K_QUANT_WARPS * 16
-                                         * T + warp % PARTS * 8, s);
+        if (from + ROOMS * ROUND < units.n) {
+            mst_k_quant_arrive(MST_K_QUANT_FREE + room, THREADS);
         }
+    }
 
-        half ^= 1;
+    if (number == 0 && blockIdx.x == 0) {
+        mst_k_put_zeros(r.a, threadIdx.x % 32, 32);
     }
 }
 
 
 template <mst_k_quant_form_t FORM, int T>
 __global__ void
-__launch_bounds__(MST_K_QUANT_THREADS, 2)
+__launch_bounds__(MST_K_QUANT_THREADS(T), 1)
 mst_k_quant_kernel(const __grid_constant__ mst_k_quant_run_t r)
 {
     extern __shared__ __align__(128) uint8_t  shared[];
@@ -367,7 +410,7 @@ mst_k_quant_kernel(const __grid_constant__ mst_k_quant_run_t r)
 
         for (i = 0; i < r.ring; i++) {
             mst_k_ptx_bar_init(s.full + i, 1);
-            mst_k_ptx_bar_init(s.empty + i, MST_K_QUANT_WARPS);
+            mst_k_ptx_bar_init(s.empty + i, MST_K_QUANT_WARPS(T));
         }
 
         *s.resolved = 0;
@@ -376,29 +419,23 @@ mst_k_quant_kernel(const __grid_constant__ mst_k_quant_run_t r)
 
     __syncthreads();
 
-    if (threadIdx.x == 32 * MST_K_QUANT_WARPS) {
+    if (threadIdx.x == 32 * MST_K_QUANT_WARPS(T)) {
         mst_k_quant_bring<FORM>(r, s, units, mst_k_quant_round(T));
     }
 #endif
 
     mst_k_ptx_wait_previous();
 
-    if (warp == MST_K_QUANT_WARPS + 1) {
-        mst_k_token_scales<1>(r.a, 0, 1, s.rs, s.qs);
-        asm volatile("bar.arrive 2, %0;"
-                     :: "n"(32 * (MST_K_QUANT_WARPS + 1)) : "memory");
-    }
-
     if (threadIdx.x == 0) {
         *s.resolved = 1;
     }
 
-    if (warp < MST_K_QUANT_WARPS) {
+    if (warp < MST_K_QUANT_WARPS(T)) {
         mst_k_quant_multiply<FORM, T>(r, s, units, token);
-    }
 
-    if (warp == MST_K_QUANT_WARPS + 1 && blockIdx.x == 0) {
-        mst_k_put_zeros(r.a, threadIdx.x % 32, 32);
+    } else if (warp > MST_K_QUANT_WARPS(T)) {
+        mst_k_quant_end<T>(r, s, units, token,
+                           warp - MST_K_QUANT_WARPS(T) - 1);
     }
 }
 
@@ -421,23 +458,30 @@ mst_k_quant_start(const mst_k_gemm_t *a, const mst_k_quant_device_t *d,
     r.tiles = (a->n + T - 1) / T;
     r.blocks = mst_k_quant_blocks(a->width);
     r.pass = (d->major < 9 ? MST_K_QUANT_LITTLE - 24 * 1024 : MST_K_QUANT_X)
-             / (T * (256 + 8 * f::PARTS)) / f::CHUNK * f::CHUNK;
-    r.pass = r.pass == 0 ? f::CHUNK : r.pass;
+             / (T * (256 + 8 * f::PARTS)) / 16 * 16;
+    r.pass = r.pass == 0 ? 16 : r.pass;
     r.pass = r.blocks < r.pass ? r.blocks : r.pass;
 
     if (d->major >= 9) {
-        room = MST_K_QUANT_SHARED;
-
-        if (mst_k_quant_room_size<FORM>(T, r.pass, 3) > room) {
-            room = d->shared;
+        while (r.pass > 16
+               && mst_k_quant_room_size<FORM>(T, r.pass, 2)
+                  > (uint32_t) d->shared)
+        {
+            r.pass = (r.pass - 1) / 16 * 16;
         }
 
         for (r.ring = MST_K_QUANT_RING; r.ring > 2; r.ring--) {
-            if (mst_k_quant_room_size<FORM>(T, r.pass, r.ring) <= room) {
+            if (mst_k_quant_room_size<FORM>(T, r.pass, r.ring)
+                <= (uint32_t) d->shared)
+            {
                 break;
             }
         }
     }
+
+    room = mst_k_quant_room_size<FORM>(T, r.pass, r.ring);
+    room = d->major >= 9 && room < MST_K_QUANT_SHARED ? MST_K_QUANT_SHARED
+                                                      : room;
 
     rc = cudaFuncSetAttribute(mst_k_quant_kernel<FORM, T>,
                               cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -458,8 +502,8 @@ mst_k_quant_start(const mst_k_gemm_t *a, const mst_k_quant_device_t *d,
 
     config.gridDim = dim3(d->n_sms < (int) r.tiles
                           ? r.tiles : d->n_sms / r.tiles * r.tiles);
-    config.blockDim = dim3(MST_K_QUANT_THREADS);
-    config.dynamicSmemBytes = mst_k_quant_room_size<FORM>(T, r.pass, r.ring);
+    config.blockDim = dim3(MST_K_QUANT_THREADS(T));
+    config.dynamicSmemBytes = room;
     config.stream = stream;
     config.attrs = &attr;
     config.numAttrs = a->pdl ? 1 : 0;

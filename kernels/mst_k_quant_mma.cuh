@@ -216,7 +216,7 @@ mst_k_quant_one(const uint8_t *codes, const uint8_t *scales, uint32_t at,
 
     #pragma unroll
     for (n = 0; n < N; n++) {
-        block = at + n * MST_K_QUANT_WARPS;
+        block = at + n * MST_K_QUANT_WARPS(1);
         mst_k_quant_codes<FORM>(codes + block * f::CODES, w[n]);
         v[n] = *(const uint2 *) (x + block * 256 + lane * 8);
         xscale[n] = xs[block * f::PARTS + mine];
@@ -313,30 +313,32 @@ mst_k_quant_many(const uint8_t *codes, const uint8_t *scales, uint32_t at,
 }
 
 
-/* this warp's blocks of a chunk of n blocks; x and xs from the chunk's first
-   block on */
+/* this warp's blocks of a chunk of n blocks, the first of which is "first" of
+   its unit; x and xs from the chunk's first block on */
 
 template <mst_k_quant_form_t FORM, int T>
 static __device__ __forceinline__ void
-mst_k_quant_strip(const uint8_t *chunk, uint32_t n, const uint8_t *x,
-    const float2 *xs, float (*acc)[2])
+mst_k_quant_strip(const uint8_t *chunk, uint32_t first, uint32_t n,
+    const uint8_t *x, const float2 *xs, float (*acc)[2])
 {
     typedef mst_k_quant_of<FORM>  f;
+
+    const uint32_t  WARPS = MST_K_QUANT_WARPS(T);
 
     uint32_t        at;
     const uint8_t  *scales;
 
     scales = chunk + n * f::CODES;
-    at = threadIdx.x / 32;
+    at = (threadIdx.x / 32 - first) % WARPS;
 
-    if constexpr (T == 1 && f::STRIP > 1) {
-        if (at + (f::STRIP - 1) * MST_K_QUANT_WARPS < n) {
-            mst_k_quant_one<FORM, f::STRIP>(chunk, scales, at, x, xs, acc[0]);
+    if constexpr (T == 1 && f::CHUNK == 2 * WARPS) {
+        if (at + WARPS < n) {
+            mst_k_quant_one<FORM, 2>(chunk, scales, at, x, xs, acc[0]);
             return;
         }
     }
 
-    for ( /* void */ ; at < n; at += MST_K_QUANT_WARPS) {
+    for ( /* void */ ; at < n; at += WARPS) {
         if constexpr (T == 1) {
             mst_k_quant_one<FORM, 1>(chunk, scales, at, x, xs, acc[0]);
 

@@ -11,13 +11,10 @@
  * written for each weight, 0.53 to 1.13 read.
  */
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
-#include "kernels/mst_k_quant.h"
+#include "kernels/mst_k_quant_mma.cuh"
 #include "kernels/mst_k_step_map.h"
 
-#define MST_K_QUANT_THREADS  256
+#define MST_K_QUANT_PACKERS  256               /* threads of a CTA */
 
 
 /* row of the tiles */
@@ -187,16 +184,16 @@ mst_k_quant_pack(const mst_k_quant_pack_t *a, cudaStream_t stream)
     n = (uint64_t) a->rows
         * ((a->width + mst_k_quant_group(form) - 1)
            / mst_k_quant_group(form));
-    n = (n + MST_K_QUANT_THREADS - 1) / MST_K_QUANT_THREADS;
+    n = (n + MST_K_QUANT_PACKERS - 1) / MST_K_QUANT_PACKERS;
 
-    mst_k_quant_pack_scales<<<(uint32_t) n, MST_K_QUANT_THREADS, 0,
+    mst_k_quant_pack_scales<<<(uint32_t) n, MST_K_QUANT_PACKERS, 0,
                               stream>>>(*a, form);
 
     n = mst_k_quant_bits(form) == 4 ? 64 : 32;
     n = (a->width + n - 1) / n * 8 * a->rows;
-    n = (n + MST_K_QUANT_THREADS - 1) / MST_K_QUANT_THREADS;
+    n = (n + MST_K_QUANT_PACKERS - 1) / MST_K_QUANT_PACKERS;
 
-    mst_k_quant_pack_codes<<<(uint32_t) n, MST_K_QUANT_THREADS, 0,
+    mst_k_quant_pack_codes<<<(uint32_t) n, MST_K_QUANT_PACKERS, 0,
                              stream>>>(*a, form);
 
     return cudaGetLastError();
@@ -234,6 +231,30 @@ mst_k_quant_four(const uint8_t *unit, uint32_t width, uint32_t t, uint32_t k)
 }
 
 
+/* 4 codes of a word as bf16 */
+
+template <mst_k_quant_form_t FORM>
+static __device__ __forceinline__ uint2
+mst_k_quant_bf16(uint32_t word, float scale, float min)
+{
+    int    e;
+    uint2  y;
+    float  v[4];
+
+    #pragma unroll
+    for (e = 0; e < 4; e++) {
+        v[e] = fmaf(mst_k_quant_of<FORM>::W4
+                    ? (float) (word >> (8 * e) & 255)
+                    : (float) (int8_t) (word >> (8 * e)), scale, min);
+    }
+
+    y.x = mst_k_bf16x2(v[0], v[1]);
+    y.y = mst_k_bf16x2(v[2], v[3]);
+
+    return y;
+}
+
+
 /* a warp has a block of a unit, a lane what the decode GEMM's lane has of
    rows g and g + 8: 4 columns of each 16 */
 
@@ -241,44 +262,58 @@ template <mst_k_quant_form_t FORM>
 static __global__ void
 mst_k_quant_rows_kernel(const mst_k_quant_rows_t a)
 {
-    int             h, step;
-    uint2           y;
-    float4          v;
-    uint32_t        block, k, lane, row, unit;
-    const uint8_t  *w;
+    typedef mst_k_quant_of<FORM>  f;
 
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;");
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
+    int                group, h, half;
+    uint4              c, w[f::CODES / 512];
+    float4             s;
+    uint32_t           block, k, lane, row[2];
+    const uint8_t     *unit;
+    mst_k_quant_at_t   at;
 
-    unit = blockIdx.x;
+    mst_k_ptx_launch_next();
+    mst_k_ptx_wait_previous();
+
     lane = threadIdx.x % 32;
     block = blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32;
-    w = (const uint8_t *) a.w
-        + unit * mst_k_quant_unit_size(FORM, a.width);
 
+    if (block * MST_K_QUANT_BLOCK >= a.width) {
+        return;
+    }
+
+    unit = (const uint8_t *) a.w
+           + blockIdx.x * mst_k_quant_unit_size(FORM, a.width);
+    at = mst_k_quant_at(FORM, a.width, 0, block * MST_K_QUANT_BLOCK);
+    mst_k_quant_codes<FORM>(unit + at.byte, w);
+
+    #pragma unroll
     for (h = 0; h < 2; h++) {
-        row = a.gate ? unit * 8 + lane / 4 : unit * 16 + lane / 4 * 2 + h;
+        row[h] = a.gate ? blockIdx.x * 8 + lane / 4
+                        : blockIdx.x * 16 + lane / 4 * 2 + h;
+        row[h] = row[h] >= (a.gate ? a.rows / 2 : a.rows)
+                 ? a.rows : row[h] + (a.gate ? h * (a.rows / 2) : 0);
+    }
 
-        if (row >= (a.gate ? a.rows / 2 : a.rows)) {
-            continue;
-        }
-
-        row += a.gate ? h * (a.rows / 2) : 0;
+    #pragma unroll
+    for (group = 0; group < 4; group++) {
+        c = mst_k_quant_pick<FORM, 0>(w, group);
 
         #pragma unroll
-        for (step = 0; step < MST_K_QUANT_BLOCK / 16; step++) {
-            k = block * MST_K_QUANT_BLOCK + step * 16 + lane % 4 * 4;
+        for (half = 0; half < 2; half++) {
+            s = mst_k_quant_scales<FORM>(unit + at.scale,
+                                         (group * 32 + half * 16) / f::GROUP);
+            k = block * MST_K_QUANT_BLOCK + group * 32 + half * 16
+                + lane % 4 * 4;
 
-            if (k >= a.width) {
-                break;
+            #pragma unroll
+            for (h = 0; h < 2; h++) {
+                if (row[h] < a.rows && k < a.width) {
+                    *(uint2 *) (a.y + (size_t) row[h] * a.width + k)
+                        = mst_k_quant_bf16<FORM>((&c.x)[half * 2 + h],
+                                                 h ? s.y : s.x,
+                                                 h ? s.w : s.z);
+                }
             }
-
-            v = mst_k_quant_four<FORM>(w, a.width, lane / 4 + 8 * h, k);
-            *(__nv_bfloat162 *) &y.x = __floats2bfloat162_rn(v.x, v.y);
-            *(__nv_bfloat162 *) &y.y = __floats2bfloat162_rn(v.z, v.w);
-            *(uint2 *) (a.y + (size_t) row * a.width + k) = y;
         }
     }
 }
@@ -298,7 +333,7 @@ mst_k_quant_rows_launch(const mst_k_quant_rows_t *a, cudaStream_t stream)
     blocks = mst_k_quant_blocks(a->width);
 
     config.gridDim = dim3(mst_k_gemm_units(a->rows), (blocks + 7) / 8);
-    config.blockDim = dim3(MST_K_QUANT_THREADS);
+    config.blockDim = dim3(MST_K_QUANT_PACKERS);
     config.stream = stream;
     config.attrs = &attr;
     config.numAttrs = a->pdl ? 1 : 0;
@@ -356,7 +391,7 @@ mst_k_quant_embed(const mst_k_quant_embed_t *a, cudaStream_t stream)
         return cudaErrorInvalidValue;
     }
 
-    kernels[a->form]<<<a->n, MST_K_QUANT_THREADS, 0, stream>>>(*a);
+    kernels[a->form]<<<a->n, MST_K_QUANT_PACKERS, 0, stream>>>(*a);
 
     return cudaGetLastError();
 }

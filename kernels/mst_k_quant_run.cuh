@@ -10,12 +10,20 @@
 #include "kernels/mst_k_gemm_put.h"
 #include "kernels/mst_k_quant.h"
 
-#define MST_K_QUANT_WARPS    8                 /* that multiply */
-#define MST_K_QUANT_THREADS  (32 * (MST_K_QUANT_WARPS + 2))
-#define MST_K_QUANT_RING     6                 /* chunks at most */
+/* warps: that multiply, for T tokens, and that finish what these have added
+   up; one more brings weights */
+#define MST_K_QUANT_WARPS(t)    ((t) == 1 ? 8 : 16)
+#define MST_K_QUANT_ENDS        3
+#define MST_K_QUANT_THREADS(t)                                                \
+    (32 * (MST_K_QUANT_WARPS(t) + MST_K_QUANT_ENDS + 1))
+
+#define MST_K_QUANT_RING     8                 /* chunks at most */
 #define MST_K_QUANT_AHEAD    2                 /* on their way before the
                                                   predecessor has ended */
-#define MST_K_QUANT_SHARED   (113 * 1024)      /* two CTAs fit an SM */
+#define MST_K_QUANT_SHARED   (116 * 1024)      /* at least: CTAs that could
+                                                  share an SM stand unevenly
+                                                  before long, beside other
+                                                  kernels (0.3 ms a step) */
 #define MST_K_QUANT_X        (148 * 1024)      /* of x at most */
 #define MST_K_QUANT_LITTLE   (48 * 1024)       /* before sm_90 */
 
@@ -33,7 +41,7 @@ typedef struct {
     uint8_t       *ring;
     uint8_t       *x;          /* [pass][4][T] of 64 bytes: mst_k_quant_x.cuh */
     float2        *xs;         /* [pass][parts][T] scale of x, sum of x */
-    float         *meet;       /* [2][units of a round][warp][16][T] */
+    float         *meet;       /* [rooms][units of a round][warp][16][T] */
     float         *rs;         /* [128] */
     float         *qs;
     uint64_t      *full;
@@ -52,7 +60,6 @@ struct mst_k_quant_of {
     static constexpr uint32_t  SCALE = W4 ? 4 : 2;
     static constexpr uint32_t  BLOCK = CODES + 16 * 128 * SCALE / GROUP;
     static constexpr uint32_t  CHUNK = MST_K_QUANT_CODES / CODES;
-    static constexpr uint32_t  STRIP = CHUNK / MST_K_QUANT_WARPS;
 
     /* scales of x of a block, and chains of sums between scales of w that
        run side by side */
@@ -61,19 +68,29 @@ struct mst_k_quant_of {
 };
 
 
-/* units whose sums are in shared memory at a time */
+/* units whose sums meet at a time, and how many times there is room for
+   them: sums come while those before are finished, where there are two */
 
 static __host__ __device__ __forceinline__ uint32_t
 mst_k_quant_round(uint32_t t)
 {
-    return t == 16 ? 2 : t == 8 ? 4 : 8;
+    return t == 16 ? 2 : 3;
 }
 
 
 static __host__ __device__ __forceinline__ uint32_t
+mst_k_quant_rooms(uint32_t t)
+{
+    return t == 16 ? 1 : 2;
+}
+
+
+/* floats of a round's sums */
+
+static __host__ __device__ __forceinline__ uint32_t
 mst_k_quant_meet(uint32_t t)
 {
-    return mst_k_quant_round(t) * MST_K_QUANT_WARPS * 16 * t;
+    return mst_k_quant_round(t) * MST_K_QUANT_WARPS(t) * 16 * t;
 }
 
 
@@ -86,7 +103,8 @@ mst_k_quant_room_size(uint32_t t, uint32_t pass, uint32_t ring)
     typedef mst_k_quant_of<FORM>  f;
 
     return ring * f::CHUNK * f::BLOCK + pass * t * (256 + 8 * f::PARTS)
-           + 4 * (2 * mst_k_quant_meet(t) + 2 * MST_K_GEMM_MAX)
+           + 4 * (mst_k_quant_rooms(t) * mst_k_quant_meet(t)
+                  + 2 * MST_K_GEMM_MAX)
            + 16 * MST_K_QUANT_RING + 16;
 }
 
@@ -107,28 +125,30 @@ mst_k_quant_room(const mst_k_quant_run_t &r, uint32_t t, uint8_t *p)
     s.rs = (float *) (s.empty + MST_K_QUANT_RING) + 4;
     s.qs = s.rs + MST_K_GEMM_MAX;
     s.meet = s.qs + MST_K_GEMM_MAX;
-    s.xs = (float2 *) (s.meet + 2 * mst_k_quant_meet(t));
+    s.xs = (float2 *) (s.meet + mst_k_quant_rooms(t) * mst_k_quant_meet(t));
 
     return s;
 }
 
 
-/* all warps that multiply */
+/* barriers of a CTA: sums of a room are there, a room is free, the warps that
+   finish have the norm's scales */
+#define MST_K_QUANT_MET     1
+#define MST_K_QUANT_FREE    3
+#define MST_K_QUANT_SCALES  5
 
 static __device__ __forceinline__ void
-mst_k_quant_sync(void)
+mst_k_quant_wait(uint32_t barrier, uint32_t threads)
 {
-    asm volatile("bar.sync 1, %0;" :: "n"(32 * MST_K_QUANT_WARPS) : "memory");
+    asm volatile("bar.sync %0, %1;" :: "r"(barrier), "r"(threads) : "memory");
 }
 
 
-/* and the one that has added up the norm's squares: its results are there */
-
 static __device__ __forceinline__ void
-mst_k_quant_sync_scales(void)
+mst_k_quant_arrive(uint32_t barrier, uint32_t threads)
 {
-    asm volatile("bar.sync 2, %0;"
-                 :: "n"(32 * (MST_K_QUANT_WARPS + 1)) : "memory");
+    asm volatile("bar.arrive %0, %1;"
+                 :: "r"(barrier), "r"(threads) : "memory");
 }
 
 

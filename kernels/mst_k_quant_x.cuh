@@ -19,7 +19,7 @@
 #include "kernels/mst_k_quant_run.cuh"
 
 #define MST_K_QUANT_MOST   32512.f
-#define MST_K_QUANT_LOADS  8                   /* of a thread on their way */
+#define MST_K_QUANT_LOADS  8                   /* of a thread at once */
 #define MST_K_QUANT_MAGIC  12582912.f          /* 1.5 * 2^23: the integer is in
                                                   the sum's lower bits */
 
@@ -128,6 +128,8 @@ typedef struct {
 } mst_k_quant_piece_t;
 
 
+/* the i-th of this warp */
+
 template <int T>
 static __device__ __forceinline__ mst_k_quant_piece_t
 mst_k_quant_piece(uint32_t i)
@@ -136,14 +138,14 @@ mst_k_quant_piece(uint32_t i)
 
     p.part = i % 16;
     p.token = i / 16 % T;
-    p.block = i / 16 / T;
+    p.block = i / 16 / T * MST_K_QUANT_WARPS(T) + threadIdx.x / 32;
 
     return p;
 }
 
 
-/* x of n blocks from "block" on, T tokens from "token" on, by all warps that
-   multiply */
+/* Of n blocks from "block" on x of T tokens from "token" on: those that this
+   warp multiplies, so it has to wait for no other */
 
 template <mst_k_quant_form_t FORM, int T>
 static __device__ __forceinline__ void
@@ -153,27 +155,23 @@ mst_k_quant_fetch(const mst_k_quant_run_t &r, const mst_k_quant_room_t &s,
     typedef mst_k_quant_of<FORM>  f;
 
     const int       LANES = 16 / f::PARTS;
-    const uint32_t  STEP = 32 * MST_K_QUANT_WARPS;
+    const uint32_t  LOADS = MST_K_QUANT_LOADS;
 
-    int                   k;
-    uint4                 v[MST_K_QUANT_LOADS];
+    uint4                 v[LOADS];
     float2                scale;
-    uint32_t              all, i, n_pad;
+    uint32_t              i, k, n_pad;
     const uint8_t        *x;
     mst_k_quant_piece_t   p;
 
     n_pad = mst_k_gemm_pad(r.a.n);
     x = (const uint8_t *) r.a.x + (size_t) block * 256 * n_pad;
 
-    /* whole warps, since their lanes ask each other */
-
-    all = (n * T * 16 + 31) / 32 * 32;
-
-    for (i = threadIdx.x; i < all; i += MST_K_QUANT_LOADS * STEP) {
-
+    for (i = threadIdx.x % 32; mst_k_quant_piece<T>(i & ~31u).block < n;
+         i += LOADS * 32)
+    {
         #pragma unroll
-        for (k = 0; k < MST_K_QUANT_LOADS; k++) {
-            p = mst_k_quant_piece<T>(i + k * STEP);
+        for (k = 0; k < LOADS; k++) {
+            p = mst_k_quant_piece<T>(i + k * 32);
             v[k] = make_uint4(0, 0, 0, 0);
 
             if (p.block < n) {
@@ -184,13 +182,15 @@ mst_k_quant_fetch(const mst_k_quant_run_t &r, const mst_k_quant_room_t &s,
             }
         }
 
+        /* whole warps, since their lanes ask each other */
+
         #pragma unroll
-        for (k = 0; k < MST_K_QUANT_LOADS; k++) {
-            if (i + k * STEP >= all) {
+        for (k = 0; k < LOADS; k++) {
+            if (mst_k_quant_piece<T>((i & ~31u) + k * 32).block >= n) {
                 break;
             }
 
-            p = mst_k_quant_piece<T>(i + k * STEP);
+            p = mst_k_quant_piece<T>(i + k * 32);
             scale = mst_k_quant_store<LANES>(v[k],
                         s.x + ((p.block * 4 + p.part / 4) * T + p.token) * 64
                         + p.part % 2 * 16 + p.part / 2 % 2 * 4, p.block < n);

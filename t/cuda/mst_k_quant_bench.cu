@@ -248,8 +248,18 @@ bench(mst_k_quant_form_t form, const char *name, uint32_t most)
 int
 main(int argc, char **argv)
 {
-    int       n;
+    int       forms, n;
     uint32_t  most;
+
+    static const struct {
+        mst_k_quant_form_t   form;
+        const char          *name;
+    } all[] = {
+        { MST_K_QUANT_W4_128, "int4 group 128" },
+        { MST_K_QUANT_W4_32, "4 bits, groups of 32" },
+        { MST_K_QUANT_W8_32, "8 bits, groups of 32" },
+        { MST_K_QUANT_W8_16, "8 bits, groups of 16" }
+    };
 
     if (cudaGetDeviceCount(&n) != cudaSuccess || n == 0) {
         printf("skipped: no CUDA device\n");
@@ -258,10 +268,11 @@ main(int argc, char **argv)
 
     most = argc > 1 ? (uint32_t) atoi(argv[1]) : 64;
 
-    bench(MST_K_QUANT_W4_128, "int4 group 128", most);
-    bench(MST_K_QUANT_W4_32, "4 bits, groups of 32", most);
-    bench(MST_K_QUANT_W8_32, "8 bits, groups of 32", most);
-    bench(MST_K_QUANT_W8_16, "8 bits, groups of 16", most);
+    forms = argc > 2 ? atoi(argv[2]) : 4;
+
+    for (n = 0; n < forms && n < 4; n++) {
+        bench(all[n].form, all[n].name, most);
+    }
 
     return 0;
 }

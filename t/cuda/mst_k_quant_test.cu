@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <thread>
 #include <vector>
 
 #include "base/mst_hash.h"
@@ -477,17 +478,42 @@ typedef struct {
 } sum_t;
 
 
+static void
+truth_rows(const matrix_t *m, const float *x, const double *step,
+    double scale, uint32_t from, uint32_t to, sum_t *y)
+{
+    double        added, round, s;
+    uint32_t      k, row;
+    const float  *low, *w;
+
+    for (row = from; row < to; row++) {
+        w = &m->w[(size_t) row * m->width];
+        low = &m->low[(size_t) row * m->width];
+        s = added = round = 0;
+
+        for (k = 0; k < m->width; k++) {
+            s += (double) w[k] * x[k];
+            added += (fabs(w[k] - low[k]) + fabs(low[k])) * fabs(x[k]);
+            round += w[k] * step[k] * w[k] * step[k];
+        }
+
+        y[row].y = s * scale;
+        y[row].slack = scale * (7 * sqrt(round / 12) + added / 1048576);
+    }
+}
+
+
 /* of a token's rows */
 
 static std::vector<sum_t>
 truth(const matrix_t *m, const input_t *in, uint32_t t, double scale)
 {
-    float                most;
-    double               added, round, s;
-    uint32_t             group, i, k, row;
-    const float         *low, *w, *x;
-    std::vector<sum_t>   y(m->rows);
-    std::vector<double>  step(m->width);
+    float                      most;
+    uint32_t                   group, i, k;
+    const float               *x;
+    std::vector<sum_t>         y(m->rows);
+    std::vector<double>        step(m->width);
+    std::vector<std::thread>   threads;
 
     x = &in->x[(size_t) t * m->width];
     group = types[m->type].form == MST_K_QUANT_W4_128 ? 128 : 32;
@@ -502,19 +528,14 @@ truth(const matrix_t *m, const input_t *in, uint32_t t, double scale)
         }
     }
 
-    for (row = 0; row < m->rows; row++) {
-        w = &m->w[(size_t) row * m->width];
-        low = &m->low[(size_t) row * m->width];
-        s = added = round = 0;
+    for (i = 0; i < 8; i++) {
+        threads.emplace_back(truth_rows, m, x, step.data(), scale,
+                             m->rows * i / 8, m->rows * (i + 1) / 8,
+                             y.data());
+    }
 
-        for (k = 0; k < m->width; k++) {
-            s += (double) w[k] * x[k];
-            added += (fabs(w[k] - low[k]) + fabs(low[k])) * fabs(x[k]);
-            round += w[k] * step[k] * w[k] * step[k];
-        }
-
-        y[row].y = s * scale;
-        y[row].slack = scale * (7 * sqrt(round / 12) + added / 1048576);
+    for (i = 0; i < 8; i++) {
+        threads[i].join();
     }
 
     return y;
