@@ -67,7 +67,7 @@ struct mst_matrix_s {
     void                   *tiles;         /* what the type's fused() reads;
                                               NULL: there are none */
     float                  *tile_scale;    /* of tiles, in their order */
-    mst_cuda_run_t          runs[MST_CUDA_RUNS];   /* then w is b->whole */
+    mst_cuda_run_t          runs[MST_CUDA_RUNS];   /* in tiles; w: bf16 */
     uint32_t                n_runs;
 };
 
@@ -239,7 +239,8 @@ struct mst_backend_s {
     void                  *raw;            /* a piece of a file's elements */
     uint16_t              *wide;           /* rows in bf16 that become another
                                               type */
-    uint16_t              *whole;          /* a quantised matrix as bf16 */
+    uint16_t              *whole;          /* w of all quantised matrices;
+                                              NULL: each has its own */
     uint64_t               whole_size;     /* bytes, of the largest */
 
     /* sizes */
@@ -421,6 +422,9 @@ void mst_cuda_chain_attend(mst_backend_t *b, uint32_t layer, void *out,
 
 /* buffers, and tiles where memory allows them beside a KV pool */
 int mst_cuda_fused_init(mst_backend_t *b, mst_err_t *err);
+
+/* may weights stand twice, which takes so many bytes? */
+int mst_cuda_fused_room(mst_backend_t *b, uint64_t size);
 
 void mst_cuda_fused_start(mst_backend_t *b, uint32_t i);   /* x after
                                                               cmds[i] */

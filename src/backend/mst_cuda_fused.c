@@ -302,9 +302,7 @@ mst_cuda_fused_tiles(const mst_backend_t *b)
 }
 
 
-/* do weights stand twice? */
-
-static int
+int
 mst_cuda_fused_room(mst_backend_t *b, uint64_t size)
 {
     uint64_t                   left;

@@ -3,8 +3,9 @@
  * Weights that stay quantised on the device (kernels/mst_k_quant.h): those of
  * a file as they are, and bf16 and f16 made int4 by "dtype int4".
  *
- * The decode GEMMs read the tiles.  Longer steps make a matrix bf16 in a
- * buffer that all share, for the library: 4 to 5 ms a step for 7 G weights.
+ * The decode GEMMs read the tiles, the library bf16 rows: these stand beside
+ * the tiles where weights may stand twice, else each product of a longer step
+ * makes them anew in a buffer that all share (4 ms a step for 7 G weights).
  *
  * Parts of a stack whose forms differ (a Q6_K v beside Q4_K q and k) are runs
  * of their own.
@@ -189,9 +190,10 @@ mst_cuda_quant_tiles(const mst_matrix_t *m)
 }
 
 
+/* m->w from the tiles */
+
 static int
-mst_cuda_quant_plain(mst_backend_t *b, const mst_matrix_t *m, const void *x,
-    void *y, uint32_t n, mst_cuda_out_t out)
+mst_cuda_quant_rows(mst_backend_t *b, const mst_matrix_t *m)
 {
     int                 rc;
     uint32_t            i;
@@ -205,9 +207,21 @@ mst_cuda_quant_plain(mst_backend_t *b, const mst_matrix_t *m, const void *x,
         a.rows = m->runs[i].rows;
         a.width = m->width;
         a.gate = m->kind == MST_MATRIX_GATE;
-        a.y = b->whole + (uint64_t) m->runs[i].first * m->width;
+        a.y = (uint16_t *) m->w + (uint64_t) m->runs[i].first * m->width;
         rc = mst_k_quant_rows(&a, b->stream);
     }
+
+    return rc;
+}
+
+
+static int
+mst_cuda_quant_plain(mst_backend_t *b, const mst_matrix_t *m, const void *x,
+    void *y, uint32_t n, mst_cuda_out_t out)
+{
+    int  rc;
+
+    rc = m->w == b->whole ? mst_cuda_quant_rows(b, m) : 0;
 
     return rc ? rc : mst_cuda_gemm(b, m, x, y, n, out);
 }
@@ -315,20 +329,57 @@ mst_cuda_quant_type(const mst_backend_t *b, const mst_matrix_part_t *parts,
 }
 
 
-int
-mst_cuda_quant_ready(mst_backend_t *b, mst_err_t *err)
+/* bf16 of each matrix */
+
+static int
+mst_cuda_quant_twice(mst_backend_t *b, mst_err_t *err)
 {
+    uint64_t       size;
     mst_matrix_t  *m;
 
     for (m = b->matrices; m; m = m->next) {
-        if (m->n_runs) {
-            b->whole_size = mst_cuda_max(b->whole_size,
-                                         (uint64_t) m->rows * m->width * 2);
+        if (m->n_runs == 0) {
+            continue;
         }
+
+        size = (uint64_t) m->rows * m->width * 2;
+        m->w = mst_cuda_take(b, size, "a matrix as bf16", err);
+
+        if (m->w == NULL
+            || mst_cuda_check(b, mst_cuda_quant_rows(b, m),
+                              "decoding weights", err) != MST_OK)
+        {
+            return MST_ERROR;
+        }
+
+        b->info.weight_size += size;
     }
 
-    if (b->whole_size == 0) {
+    return MST_OK;
+}
+
+
+int
+mst_cuda_quant_ready(mst_backend_t *b, mst_err_t *err)
+{
+    uint64_t       all, size;
+    mst_matrix_t  *m;
+
+    all = 0;
+
+    for (m = b->matrices; m; m = m->next) {
+        size = m->n_runs ? (uint64_t) m->rows * m->width * 2 : 0;
+        b->whole_size = mst_cuda_max(b->whole_size, size);
+        all += size;
+    }
+
+    if (all == 0) {
         return MST_OK;
+    }
+
+    if (mst_cuda_fused_room(b, all)) {
+        b->whole_size = 0;
+        return mst_cuda_quant_twice(b, err);
     }
 
     b->whole = mst_cuda_take(b, b->whole_size, "a matrix as bf16", err);
