@@ -183,6 +183,19 @@ struct ngx_http_mistral_limit_node_s {
 };
 
 
+/* a request's */
+typedef struct {
+    ngx_http_request_t              *request;
+    ngx_array_t                      debits;   /* of _debit_t */
+    ngx_http_mistral_debit_t         refusal;  /* limit NULL: none */
+    ngx_uint_t                       status;
+    unsigned                         asked:1;  /* there is a status */
+    unsigned                         dry_run:1;
+    unsigned                         scarce:1; /* an answer may need more than
+                                                  its reserve */
+} ngx_http_mistral_limit_ctx_t;
+
+
 /* an open debit, in the shared memory */
 struct ngx_http_mistral_limit_hold_s {
     mst_hold_t                       hold;     /* in its node */
@@ -224,7 +237,14 @@ extern const ngx_http_mistral_limit_kind_t  ngx_http_mistral_limit_bucket;
 extern const ngx_http_mistral_limit_kind_t  ngx_http_mistral_limit_quota;
 
 
-/* limit.c */
+/* limit.c; get_ctx: NULL, it has come to no limit; seconds: until there is
+   enough, 0: never */
+ngx_http_mistral_limit_ctx_t *ngx_http_mistral_limit_get_ctx(
+    ngx_http_request_t *r);
+uint64_t ngx_http_mistral_limit_seconds(ngx_http_mistral_debit_t *d);
+
+/* limit_show.c */
+ngx_int_t ngx_http_mistral_limit_headers(ngx_http_mistral_ctx_t *ctx);
 ngx_int_t ngx_http_mistral_limit_add_variables(ngx_conf_t *cf);
 void ngx_http_mistral_limit_show(ngx_http_request_t *r, mst_buf_t *out);
 
