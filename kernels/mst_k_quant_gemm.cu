@@ -30,9 +30,9 @@
  * tokens: int4 in groups of 128 1.35 / 1.74 / 2.21 / 3.76, 4 bits in groups
  * of 32 1.47 / 1.88 / 2.42 / 4.16, Q8_0 2.09 / 2.54 / 2.95 / 4.91; the floor
  * of bytes is 0.83, 0.98 and 1.66.  (One token: while two CTAs still fitted an
- * SM, and nothing but these kernels ran.)  The engine's whole step for one token at
- * context 512: int4 1.77 ms, Q4_K 1.84, Q8_0 2.35.  Of an operation 3 to 5 us
- * are no bytes: the predecessor's end, x, the last chunk, the sums.
+ * SM, and nothing but these kernels ran.)  The engine's whole step for one
+ * token at context 512: int4 1.77 ms, Q4_K 1.84, Q8_0 2.35.  Of an operation
+ * 3 to 5 us are no bytes: the predecessor's end, x, the last chunk, the sums.
  */
 
 #include "kernels/mst_k_quant_run.cuh"
