@@ -190,6 +190,7 @@ mst_cuda_sample_run(mst_backend_t *b)
     a.n_vocab = b->conf.n_vocab;
     a.stride = b->conf.n_vocab;
     a.n = b->bucket.sample / sizeof(mst_k_sample_order_t);
+    a.pdl = mst_cuda_pdl(b);
 
     mst_cuda_go(b, mst_k_sample(&a, b->stream));
 }
@@ -272,6 +273,7 @@ mst_cuda_sample_rows(mst_backend_t *b, const mst_backend_draw_t *draws,
         a.fed = s->fed;
         a.n_vocab = b->conf.n_vocab;
         a.stride = b->conf.n_vocab;
+        b->pdl = 0;
 
         mst_cuda_go(b, cudaMemcpyAsync(s->dev, s->host,
                                        room * sizeof(mst_k_sample_order_t)

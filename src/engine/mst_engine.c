@@ -1,7 +1,8 @@
 
 /*
- * The engine: see mst_engine.h.  Here a submit becomes a sequence, a plan of
- * the scheduler becomes a batch, and what the runner sampled becomes events.
+ * The engine: see mst_engine.h.  Here a submit becomes a sequence; a plan of
+ * the scheduler becomes a batch, and what the runner sampled becomes events,
+ * in mst_run.c.
  */
 
 #include <string.h>
@@ -9,11 +10,8 @@
 #include "base/mst_hash.h"
 #include "base/mst_mem.h"
 #include "base/mst_time.h"
-#include "engine/mst_engine.h"
-#include "engine/mst_meter.h"
-#include "engine/mst_sched.h"
+#include "engine/mst_engine_local.h"
 #include "engine/mst_submit.h"
-#include "engine/mst_tag.h"
 
 
 #define MST_ENGINE_MAX_BATCH  (1u << 20)
@@ -21,39 +19,9 @@
 #define MST_ENGINE_MAX_SEQS   (1u << 24)
 
 
-struct mst_engine_s {
-    mst_engine_conf_t   conf;
-    mst_runner_t        runner;
-
-    mst_block_pool_t    pool;
-    mst_prefix_t        prefix;
-    mst_sched_t         sched;
-    mst_tag_map_t       tags;
-    mst_list_t          all;       /* mst_seq_t.all, in order of arrival */
-    uint64_t            arrivals;
-
-    mst_meter_t         meter;
-    int                 full;      /* in this step one more would have to
-                                      wait */
-
-    mst_step_t          step;      /* its arrays: [max_batch] */
-    mst_engine_stats_t  stats;     /* counters; the rest is asked for */
-
-    int                 dead;
-    mst_err_t           err;       /* why a submit is invalid, or what it
-                                      died of */
-};
-
-
 static int mst_engine_conf_check(const mst_engine_conf_t *conf,
     const mst_model_info_t *info, mst_err_t *err);
 static int mst_engine_init(mst_engine_t *e);
-static void mst_engine_batch(mst_engine_t *e, uint64_t now_ns);
-static int mst_engine_echo(mst_engine_t *e, mst_seq_t *q,
-    const mst_sampled_t *scored);
-static void mst_engine_take(mst_engine_t *e, uint32_t i,
-    const mst_sampled_t *scored, uint64_t end_ns);
-static uint32_t mst_engine_prompt_tokens(const mst_engine_t *e);
 static void mst_engine_measure(mst_engine_t *e, uint64_t now_ns);
 static int mst_engine_die(mst_engine_t *e, uint64_t now_ns, mst_err_t *err);
 
@@ -77,6 +45,8 @@ mst_engine_create(const mst_engine_conf_t *conf, mst_runner_t *runner,
 
     e->conf = *conf;
     e->runner.info = runner->info;
+
+    e->ahead = runner->launch != NULL && !conf->keep_logits;
 
     if (e->conf.clock == NULL) {
         e->conf.clock = mst_time_ns;
@@ -167,25 +137,14 @@ mst_engine_init(mst_engine_t *e)
         return MST_ERROR;
     }
 
-    e->step.batch.seqs = mst_calloc(n, sizeof(mst_batch_seq_t));
-    e->step.samples = mst_calloc(n, sizeof(mst_sample_t));
-    e->step.sampled = mst_calloc(n, sizeof(mst_sampled_t));
-
-    e->step.scored = mst_calloc(e->conf.prefill_chunk, sizeof(mst_sampled_t));
-
-    if (e->step.batch.seqs == NULL || e->step.samples == NULL
-        || e->step.sampled == NULL || e->step.scored == NULL)
-    {
-        return MST_ERROR;
-    }
-
-    return MST_OK;
+    return mst_run_init(e);
 }
 
 
 static void
 mst_engine_drop(mst_engine_t *e, mst_seq_t *q)
 {
+    mst_run_forget(e, q);
     mst_tag_remove(&e->tags, q);
     mst_list_remove(&q->all);
     mst_seq_destroy(q);
@@ -212,15 +171,12 @@ mst_engine_destroy(mst_engine_t *e)
     mst_block_fini(&e->pool);
     mst_tag_fini(&e->tags);
 
-    mst_free(e->step.batch.seqs);
-    mst_free(e->step.samples);
-    mst_free(e->step.sampled);
-    mst_free(e->step.scored);
+    mst_run_fini(e);
     mst_free(e);
 }
 
 
-static void
+void
 mst_engine_event(mst_engine_t *e, const mst_event_t *ev)
 {
     if (e->conf.handler) {
@@ -248,9 +204,7 @@ mst_engine_refuse(mst_engine_t *e, uint64_t tag, mst_refuse_t why,
 }
 
 
-/* the last event of a sequence that is out of the scheduler */
-
-static void
+void
 mst_engine_done(mst_engine_t *e, mst_seq_t *q, mst_finish_t finish,
     uint64_t now_ns)
 {
@@ -465,9 +419,7 @@ int
 mst_engine_step(mst_engine_t *e, uint64_t now_ns, uint64_t *wake_ns,
     mst_err_t *err)
 {
-    int           rc;
-    uint32_t      i, n, row;
-    uint64_t      start;
+    uint64_t      from;
     mst_sched_t  *s;
 
     *wake_ns = 0;
@@ -487,7 +439,7 @@ mst_engine_step(mst_engine_t *e, uint64_t now_ns, uint64_t *wake_ns,
 
     mst_engine_announce(e, now_ns);
 
-    if (s->n_items == 0) {
+    if (s->n_items == 0 && e->n_begun == e->n_taken) {
 
         if (s->moved) {
             return MST_OK;
@@ -500,63 +452,25 @@ mst_engine_step(mst_engine_t *e, uint64_t now_ns, uint64_t *wake_ns,
         return MST_AGAIN;
     }
 
-    mst_engine_batch(e, now_ns);
-
-    start = e->conf.clock();
-
-    e->step.logits = NULL;
-    e->step.keep_logits = e->conf.keep_logits;
-    e->err.text[0] = '\0';
-
-    if (e->runner.launch && !e->conf.keep_logits) {
-        rc = e->runner.launch(e->runner.data, &e->step, &e->err);
-        rc = rc == MST_OK ? e->runner.wait(e->runner.data, &e->err) : rc;
-
-    } else {
-        rc = e->runner.step(e->runner.data, &e->step, &e->err);
-    }
-
-    e->stats.steps++;
-    e->stats.last_step_ns = e->conf.clock() - start;
-
-    if (rc != MST_OK) {
+    if (s->n_items && mst_run_begin(e, now_ns, &from) != MST_OK) {
         return mst_engine_die(e, now_ns, err);
     }
 
-    mst_reckon_add(&s->reckon, s->n_tokens, mst_engine_prompt_tokens(e),
-                   e->stats.last_step_ns, now_ns + e->stats.last_step_ns);
+    /* one step may be under way when the next is planned */
 
-    n = s->n_items;
-    row = 0;
-
-    for (i = 0; i < n; i++) {
-        mst_engine_take(e, i, e->step.scored + row,
-                        now_ns + e->stats.last_step_ns);
-        row += e->step.batch.seqs[i].n;
+    if (e->ahead && s->n_items && e->n_begun - e->n_taken < MST_ENGINE_RUNS) {
+        return MST_OK;
     }
 
-    mst_engine_measure(e, now_ns + e->stats.last_step_ns);
+    from = s->n_items ? from : e->conf.clock();
+
+    if (mst_run_end(e, now_ns, from) != MST_OK) {
+        return mst_engine_die(e, now_ns, err);
+    }
+
+    mst_engine_measure(e, now_ns + e->end_ns - from);
 
     return MST_OK;
-}
-
-
-/* of the planned step: what is no decode */
-
-static uint32_t
-mst_engine_prompt_tokens(const mst_engine_t *e)
-{
-    uint32_t          i, n;
-    const mst_seq_t  *q;
-
-    n = 0;
-
-    for (i = 0; i < e->sched.n_items; i++) {
-        q = e->sched.items[i];
-        n += q->n_tokens - q->n_computed > 1 ? q->n_step : 0;
-    }
-
-    return n;
 }
 
 
@@ -566,173 +480,6 @@ mst_engine_measure(mst_engine_t *e, uint64_t now_ns)
     mst_meter_add(&e->meter, e->stats.finished, e->stats.completion_tokens,
                   now_ns, e->full,
                   e->sched.n_running + e->sched.n_waiting != 0);
-}
-
-
-static void
-mst_engine_batch(mst_engine_t *e, uint64_t now_ns)
-{
-    uint32_t          i;
-    mst_seq_t        *q;
-    mst_batch_seq_t  *b;
-
-    for (i = 0; i < e->sched.n_items; i++) {
-        q = e->sched.items[i];
-        b = &e->step.batch.seqs[i];
-
-        b->ids = q->tokens + q->n_computed;
-        b->n = q->n_step;
-        b->position = q->n_computed;
-        b->blocks = q->blocks;
-        b->length = q->n_prompt;
-        b->experts = q->params.experts;
-
-        mst_seq_sample(q, &e->step.samples[i]);
-
-        b->logits = mst_seq_echoes(q) ? MST_LOGITS_ALL
-                    : e->step.samples[i].silent ? MST_LOGITS_NONE
-                                                : MST_LOGITS_LAST;
-    }
-
-    e->step.batch.n_seqs = e->sched.n_items;
-    e->step.batch.n_tokens = e->sched.n_tokens;
-    e->step.now_ns = now_ns;
-}
-
-
-/* one token of q is there; returns why the answer ends with it, or 0 */
-
-static mst_finish_t
-mst_engine_token(mst_engine_t *e, mst_seq_t *q, const mst_sampled_t *sampled,
-    uint64_t end_ns)
-{
-    mst_event_t   ev;
-    mst_finish_t  finish;
-
-    if (q->usage.completion == 0) {
-        q->first_ns = e->step.now_ns;
-        q->token_ns = end_ns;
-    }
-
-    finish = mst_seq_append(q, sampled, e->runner.info.context);
-
-    e->stats.completion_tokens++;
-
-    memset(&ev, 0, sizeof(mst_event_t));
-
-    ev.type = MST_EVENT_TOKEN;
-    ev.tag = q->tag;
-    ev.sampled = sampled;
-
-    mst_engine_event(e, &ev);
-
-    return finish;
-}
-
-
-/* the tokens of an echoed prompt that the step computed; MST_ERROR: NaN */
-
-static int
-mst_engine_echo(mst_engine_t *e, mst_seq_t *q, const mst_sampled_t *scored)
-{
-    uint32_t       k;
-    mst_event_t    ev;
-    mst_sampled_t  first;
-
-    memset(&ev, 0, sizeof(mst_event_t));
-
-    ev.type = MST_EVENT_PROMPT;
-    ev.tag = q->tag;
-
-    if (q->n_scored == 0) {
-        memset(&first, 0, sizeof(mst_sampled_t));
-
-        first.id = q->tokens[0];
-        ev.sampled = &first;
-        q->n_scored = 1;
-
-        mst_engine_event(e, &ev);
-    }
-
-    for (k = q->n_scored - 1 - q->n_computed;
-         k < q->n_step && q->n_scored < q->n_prompt; k++)
-    {
-        if (scored[k].status != MST_OK) {
-            return MST_ERROR;
-        }
-
-        ev.sampled = &scored[k];
-        q->n_scored++;
-
-        mst_engine_event(e, &ev);
-    }
-
-    return MST_OK;
-}
-
-
-/* what the step brought for the i-th sequence of it */
-
-static void
-mst_engine_take(mst_engine_t *e, uint32_t i, const mst_sampled_t *scored,
-    uint64_t end_ns)
-{
-    int                   draws;
-    mst_seq_t            *q;
-    mst_sched_t          *s;
-    mst_finish_t          finish;
-    mst_logits_t          logits;
-    const mst_sampled_t  *sampled;
-
-    s = &e->sched;
-    q = s->items[i];
-    sampled = &e->step.sampled[i];
-    logits = e->step.batch.seqs[i].logits;
-    draws = !e->step.samples[i].silent;
-    finish = 0;
-
-    if ((logits == MST_LOGITS_ALL && mst_engine_echo(e, q, scored) != MST_OK)
-        || (draws && sampled->status == MST_ERROR))
-    {
-        mst_log(e->conf.log, MST_LOG_ERR, "engine: the numbers of request "
-                "%llu are not finite after %u tokens",
-                (unsigned long long) q->tag, q->n_tokens);
-
-        mst_sched_poison(s, q);
-        mst_engine_done(e, q, MST_FINISH_NUMERIC, end_ns);
-        return;
-    }
-
-    if (!draws) {
-        mst_sched_computed(s, q);
-
-    } else if (q->params.max_tokens == 0) {
-        mst_sched_computed(s, q);
-        finish = MST_FINISH_LENGTH;
-
-    } else if (sampled->status == MST_AGAIN) {
-
-        /* its last token is computed again when there is something to
-           sample, as each step computes at least one */
-
-        q->n_step--;
-        mst_seq_ready(q, sampled->ready_ns);
-        mst_sched_computed(s, q);
-
-    } else {
-        mst_seq_take_turn(q, e->step.now_ns);
-        mst_seq_ready(q, sampled->ready_ns);
-        mst_sched_computed(s, q);
-        finish = mst_engine_token(e, q, sampled, end_ns);
-    }
-
-    if (finish) {
-        mst_sched_remove(s, q);
-        mst_engine_done(e, q, finish, end_ns);
-        return;
-    }
-
-    mst_sched_requeue(s, q, e->step.now_ns);
 }
 
 
@@ -827,5 +574,5 @@ mst_engine_forget(mst_engine_t *e)
 const float *
 mst_engine_logits(const mst_engine_t *e)
 {
-    return e->step.logits;
+    return e->runs[0].step.logits;
 }

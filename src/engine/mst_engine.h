@@ -86,6 +86,7 @@ typedef struct {                   /* a snapshot, for status pages */
     uint32_t  blocks_cached;       /* held by the prefix cache alone */
     uint64_t  steps;
     uint64_t  last_step_ns;        /* duration */
+    uint64_t  waited_ns;           /* for the runner, all steps */
     uint64_t  prompt_tokens;       /* counters since start */
     uint64_t  cached_tokens;
     uint64_t  completion_tokens;
@@ -129,7 +130,8 @@ void mst_engine_pace(mst_engine_t *e, uint64_t tag, uint32_t pace,
 void mst_engine_pause(mst_engine_t *e, uint64_t tag, int on, uint64_t now_ns);
 
 /*
- * One step.  MST_OK: something was computed, call again; MST_AGAIN: nothing
+ * One step; its tokens may come in the next call, if the runner takes steps
+ * in halves.  MST_OK: something was computed, call again; MST_AGAIN: nothing
  * to do before *wake_ns (0 = until the next submit); MST_ERROR with a
  * sentence: the engine is dead, every sequence got DONE with FINISH_ERROR.
  */

@@ -94,7 +94,7 @@ mst_promise_end(const mst_sched_t *s, uint64_t n, uint64_t now_ns)
 static int
 mst_promise_made(const mst_seq_t *q, uint64_t now_ns)
 {
-    return q->claim.ttft_ns > now_ns && q->usage.completion == 0;
+    return q->claim.ttft_ns > now_ns && mst_seq_completion(q) == 0;
 }
 
 

@@ -276,11 +276,11 @@ mst_room_release(mst_room_t *r, mst_seq_t *q)
    is promised again: it comes back as another one */
 
 static void
-mst_room_leave(mst_room_t *r, mst_seq_t *q)
+mst_room_leave(mst_room_t *r, mst_seq_t *q, uint32_t n)
 {
     uint32_t  first, id;
 
-    first = mst_room_first(r, q->n_computed);
+    first = mst_room_first(r, n);
     first = first < q->n_blocks ? first : q->n_blocks;
 
     for ( /* void */ ; q->n_gone < first; q->n_gone++) {
@@ -297,11 +297,11 @@ mst_room_leave(mst_room_t *r, mst_seq_t *q)
 
 
 static void
-mst_room_name(mst_room_t *r, mst_seq_t *q)
+mst_room_name(mst_room_t *r, mst_seq_t *q, uint32_t n)
 {
-    uint32_t  i, id, n;
+    uint32_t  i, id;
 
-    n = q->n_computed / r->block_tokens;
+    n /= r->block_tokens;
 
     for (i = q->n_named; i < n; i++) {
         id = mst_prefix_name(r->prefix, q->salt,
@@ -321,7 +321,18 @@ mst_room_name(mst_room_t *r, mst_seq_t *q)
         mst_room_keep(r, q, i);
     }
 
-    q->n_named = n;
+    q->n_named = n > q->n_named ? n : q->n_named;
+}
+
+
+void
+mst_room_known(mst_room_t *r, mst_seq_t *q, uint32_t n)
+{
+    if (r->prefix) {
+        mst_room_name(r, q, n);
+    }
+
+    mst_room_leave(r, q, n);
 }
 
 
@@ -330,11 +341,7 @@ mst_room_computed(mst_room_t *r, mst_seq_t *q)
 {
     q->n_computed += q->n_step;
 
-    if (r->prefix) {
-        mst_room_name(r, q);
-    }
-
-    mst_room_leave(r, q);
+    mst_room_known(r, q, q->n_computed);
 }
 
 

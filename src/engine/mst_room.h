@@ -65,7 +65,10 @@ int mst_room_grow(mst_room_t *r, mst_seq_t *q);
    its tail */
 void mst_room_release(mst_room_t *r, mst_seq_t *q);
 
-/* the n_step tokens of a step are in the KV memory */
+/* the first n tokens of it are in the KV memory, and known, too */
+void mst_room_known(mst_room_t *r, mst_seq_t *q, uint32_t n);
+
+/* the n_step tokens of a step are */
 void mst_room_computed(mst_room_t *r, mst_seq_t *q);
 
 /* what is in its blocks is wrong: nobody shall find it */

@@ -87,6 +87,10 @@ mst_sched_reserve(mst_sched_t *s, uint32_t n)
 static void
 mst_sched_line_up(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
 {
+    if (q->parked) {
+        return;
+    }
+
     if (q->paused) {
         mst_order_rest(&s->order, q);
 
@@ -415,7 +419,14 @@ mst_sched_grow(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
         }
 
         if (s->n_running == 1) {
-            mst_sched_leave(s, q, 0, MST_FINISH_LENGTH);
+
+            if (mst_seq_expects(q)) {
+                mst_sched_park(s, q);
+
+            } else {
+                mst_sched_leave(s, q, 0, MST_FINISH_LENGTH);
+            }
+
             return MST_DECLINED;
         }
 
@@ -632,6 +643,52 @@ mst_sched_requeue(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
     q->item = MST_SEQ_NO_ITEM;
 
     mst_sched_line_up(s, q, now_ns);
+}
+
+
+void
+mst_sched_ahead(mst_sched_t *s, mst_seq_t *q)
+{
+    uint32_t  n;
+
+    /* a token that is expected has no name yet */
+
+    n = q->n_tokens - (uint32_t) mst_seq_expects(q);
+
+    q->n_computed += q->n_step;
+
+    mst_room_known(&s->room, q, q->n_computed < n ? q->n_computed : n);
+}
+
+
+void
+mst_sched_park(mst_sched_t *s, mst_seq_t *q)
+{
+    (void) s;
+
+    q->item = MST_SEQ_NO_ITEM;
+    q->parked = 1;
+}
+
+
+void
+mst_sched_known(mst_sched_t *s, mst_seq_t *q, uint32_t n)
+{
+    /* its blocks may have been taken meanwhile */
+
+    if (q->state == MST_SEQ_RUNNING) {
+        mst_room_known(&s->room, q, n);
+    }
+}
+
+
+void
+mst_sched_unpark(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns)
+{
+    if (q->parked) {
+        q->parked = 0;
+        mst_sched_line_up(s, q, now_ns);
+    }
 }
 
 

@@ -122,6 +122,18 @@ void mst_sched_plan(mst_sched_t *s, uint64_t now_ns);
 void mst_sched_computed(mst_sched_t *s, mst_seq_t *q);
 void mst_sched_requeue(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns);
 
+/*
+ * The same in halves, where the next step is planned before this one is
+ * over: a member goes on as if its tokens were computed, and the token that
+ * they bring, if any, were there (mst_seq_expect()); or it is parked, as it
+ * goes on with the very token.  Once that is there, the first n tokens are
+ * known, and who was parked and has not ended is lined up.
+ */
+void mst_sched_ahead(mst_sched_t *s, mst_seq_t *q);
+void mst_sched_park(mst_sched_t *s, mst_seq_t *q);
+void mst_sched_known(mst_sched_t *s, mst_seq_t *q, uint32_t n);
+void mst_sched_unpark(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns);
+
 /* its ready_ns has changed; not between plan and the end of the step */
 void mst_sched_retime(mst_sched_t *s, mst_seq_t *q, uint64_t now_ns);
 

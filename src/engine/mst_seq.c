@@ -63,6 +63,7 @@ mst_seq_create(const mst_submit_t *s, uint64_t now_ns)
     q->usage.prompt = s->n_prompt;
     q->state = MST_SEQ_WAITING;
     q->item = MST_SEQ_NO_ITEM;
+    q->ahead[0] = q->ahead[1] = MST_SEQ_NO_ITEM;
 
     return q;
 }
@@ -206,11 +207,31 @@ mst_seq_sample(const mst_seq_t *q, mst_sample_t *sample)
 mst_finish_t
 mst_seq_append(mst_seq_t *q, const mst_sampled_t *sampled, uint32_t context)
 {
+    q->n_tokens++;
+
+    return mst_seq_take(q, q->n_tokens - 1, sampled, context);
+}
+
+
+int
+mst_seq_expect(mst_seq_t *q, uint32_t index, uint32_t context)
+{
+    q->tokens[q->n_tokens++] = MST_SAMPLE_FED | index;
+
+    return mst_seq_completion(q) >= q->params.max_tokens
+           || q->n_tokens >= context;
+}
+
+
+mst_finish_t
+mst_seq_take(mst_seq_t *q, uint32_t at, const mst_sampled_t *sampled,
+    uint32_t context)
+{
     uint32_t  n;
 
-    n = mst_seq_completion(q);
+    n = at - q->n_prompt;
 
-    q->tokens[q->n_tokens++] = sampled->id;
+    q->tokens[at] = sampled->id;
     q->usage.completion++;
 
     if (sampled->end
@@ -219,7 +240,7 @@ mst_seq_append(mst_seq_t *q, const mst_sampled_t *sampled, uint32_t context)
         return MST_FINISH_STOP;
     }
 
-    if (n + 1 >= q->params.max_tokens || q->n_tokens >= context) {
+    if (n + 1 >= q->params.max_tokens || at + 1 >= context) {
         return MST_FINISH_LENGTH;
     }
 

@@ -93,6 +93,10 @@ struct mst_seq_s {
     mst_seq_line_t    line;
     uint32_t          item;        /* place in this step, MST_SEQ_NO_ITEM */
     uint32_t          n_step;      /* tokens to compute in this step */
+    uint32_t          ahead[2];    /* place in the engine's steps that are
+                                      under way, MST_SEQ_NO_ITEM */
+    int               parked;      /* in no line until the step that is under
+                                      way has brought its token */
 
     mst_list_t        all;         /* engine: in order of arrival */
     mst_list_t        queue;       /* decodes, prefills, or leaving */
@@ -140,6 +144,12 @@ void mst_seq_sample(const mst_seq_t *q, mst_sample_t *sample);
 mst_finish_t mst_seq_append(mst_seq_t *q, const mst_sampled_t *sampled,
     uint32_t context);
 
+/* its two halves: a place for the token that the index-th sequence of a step
+   will get (1: its answer goes on with none behind it), and the token */
+int mst_seq_expect(mst_seq_t *q, uint32_t index, uint32_t context);
+mst_finish_t mst_seq_take(mst_seq_t *q, uint32_t at,
+    const mst_sampled_t *sampled, uint32_t context);
+
 /* fills the times; "now" is the end of the request */
 const mst_usage_t *mst_seq_close(mst_seq_t *q, uint64_t now_ns);
 
@@ -153,6 +163,15 @@ mst_seq_echoes(const mst_seq_t *q)
 }
 
 
+/* its last token is not known yet */
+static inline int
+mst_seq_expects(const mst_seq_t *q)
+{
+    return (q->tokens[q->n_tokens - 1] & MST_SAMPLE_FED) != 0;
+}
+
+
+/* of them the last may be expected */
 static inline uint32_t
 mst_seq_completion(const mst_seq_t *q)
 {

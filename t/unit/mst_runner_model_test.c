@@ -124,7 +124,7 @@ fed(mst_model_t *m, const uint32_t *ids, uint32_t n)
     for (i = 0; i < n; i++) {
         if (own[i] & MST_SAMPLE_FED) {
             assert_int_equal(m->launched - m->waited, 1);
-            own[i] = m->names[(m->launched - 1) % 2][own[i] % N];
+            own[i] = m->names[(m->launched - 1) % 2][own[i] - MST_SAMPLE_FED];
         }
     }
 
