@@ -459,7 +459,7 @@ sub engine {
 
     $r = run(@m, '--kv-cache', 'f17');
     is($r->{code}, 2, 'engine, kv_cache f17: exit code');
-    like($r->{err}, qr/--kv-cache "f17" is not f32, f16 or q8/,
+    like($r->{err}, qr/--kv-cache "f17" is not f32, f16, q8, bf16 or fp8/,
          'engine, kv_cache f17: sentence');
 
     $r = run(@m, '--cases', 'prefill_9000');

@@ -55,9 +55,20 @@ mst_cuda_able(const mst_backend_conf_t *c, mst_err_t *err)
         "f32", "f16", "bf16", "fp8", "q8", "int4"
     };
 
-    if (c->kv_type != MST_KV_AUTO && c->kv_type != MST_KV_BF16) {
+    if (c->kv_type != MST_KV_AUTO && c->kv_type != MST_KV_BF16
+        && c->kv_type != MST_KV_FP8)
+    {
         return mst_err_set(err, "kv_cache %s is not computed on a CUDA "
-                           "device, bf16 is", names[c->kv_type]);
+                           "device, bf16 and fp8 are", names[c->kv_type]);
+    }
+
+    if (c->kv_type == MST_KV_FP8
+        && !mst_k_attn_fits(c->n_heads, c->n_kv_heads, c->head_dim))
+    {
+        return mst_err_set(err, "kv_cache fp8 is computed for heads of 64 and "
+                           "128, at most %d for a key, not for %u of %u",
+                           MST_K_ATTN_GROUP, c->n_heads / c->n_kv_heads,
+                           c->head_dim);
     }
 
     if ((c->batch_invariant || c->n_experts) && c->dtype != MST_DTYPE_AUTO
@@ -133,6 +144,7 @@ mst_cuda_create(const mst_backend_conf_t *conf, mst_err_t *err)
     b->conf = *conf;
     b->fast = mst_k_attn_fits(conf->n_heads, conf->n_kv_heads,
                               conf->head_dim);
+    b->kv_type = conf->kv_type == MST_KV_FP8 ? MST_K_KV_FP8 : MST_K_KV_BF16;
 
     if (mst_cuda_attach(b, err) != MST_OK || mst_cuda_copy(b, err) != MST_OK) {
         mst_cuda_destroy(b);

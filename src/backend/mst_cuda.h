@@ -274,6 +274,7 @@ struct mst_backend_s {
     mst_cuda_fused_t       fused;
     mst_cuda_experts_t     experts;
     char                  *kv;
+    mst_k_kv_t             kv_type;
     uint64_t               kv_layer;       /* bytes of a layer's blocks */
     uint64_t               kv_block;       /* bytes of a block of a layer */
 

@@ -262,7 +262,7 @@ mst_cuda_ready(mst_backend_t *b, mst_err_t *err)
     b->max_blocks = (c->context + MST_K_BLOCK - 1) / MST_K_BLOCK;
     mst_cuda_sample_plan(b);
     b->staged_size = mst_cuda_staged_size(b);
-    b->kv_block = mst_k_kv_block(c->n_kv_heads, c->head_dim, MST_K_KV_BF16);
+    b->kv_block = mst_k_kv_block(c->n_kv_heads, c->head_dim, b->kv_type);
     b->info.block_tokens = MST_K_BLOCK;
     b->info.block_size = b->kv_block * c->n_layers;
     b->max_cmds = 6 * c->n_layers + 4;
@@ -289,10 +289,11 @@ mst_cuda_ready(mst_backend_t *b, mst_err_t *err)
 
     mst_log(c->log, MST_LOG_INFO, "cuda:%u: %s, %llu MiB of weights in %llu "
             "ms, decode kernels up to %u rows, kv_cache "
-            "bf16 of %u blocks of %u tokens (%llu MiB)", c->device,
+            "%s of %u blocks of %u tokens (%llu MiB)", c->device,
             b->props.name, (unsigned long long) (b->info.weight_size >> 20),
             (unsigned long long) ((mst_time_ns() - b->started) / 1000000),
-            b->fused_rows, b->info.n_blocks, b->info.block_tokens,
+            b->fused_rows, b->kv_type == MST_K_KV_FP8 ? "fp8" : "bf16",
+            b->info.n_blocks, b->info.block_tokens,
             (unsigned long long) (b->kv_layer * c->n_layers >> 20));
 
     /* batch_invariant does without the library */

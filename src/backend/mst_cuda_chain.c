@@ -185,7 +185,7 @@ mst_cuda_chain_attend(mst_backend_t *b, uint32_t layer, void *out,
     a.pairs = b->conf.rope_dim / 2;
     a.kv = b->kv + layer * b->kv_layer;
     a.block_stride = b->kv_block;
-    a.kv_type = MST_K_KV_BF16;
+    a.kv_type = b->kv_type;
     a.out = out;
     a.out_type = out_type;
     a.out_scale = MST_CUDA_MIX_MUL;

@@ -8,6 +8,7 @@
 
 #include "base/mst_time.h"
 #include "tools/mistral_bench.h"
+#include "tools/mistral_device.h"
 #include "tools/mistral_option.h"
 #include "tools/mistral_tool.h"
 
@@ -116,7 +117,8 @@ static const char  mistral_bench_help[] =
     "                     memory allows)\n"
     "  --batch-invariant  the same bits at every batch size, on a device\n"
     "  --isa NAME         avx512, avx2 or c (default: the best there is)\n"
-    "  --kv-cache NAME    f32, f16 or q8 (default: f32)\n"
+    "  --kv-cache NAME    f32, f16 or q8; with a device bf16 or fp8\n"
+    "                     (default: f32; bf16)\n"
     "  --json FILE        an object with a number for each case\n"
     "\n"
     "With --kernels, what one core makes of each type of weights, beside\n"
@@ -139,6 +141,8 @@ mistral_bench_signal(int sig)
 static int
 mistral_bench_check_engine(const mistral_bench_conf_t *c)
 {
+    mst_model_conf_t  mc;
+
     if (c->url) {
         return mistral_complain(MISTRAL_USAGE, "bench", "--engine asks no "
                                 "server, \"%s\" is one too many", c->url);
@@ -149,11 +153,11 @@ mistral_bench_check_engine(const mistral_bench_conf_t *c)
                                 "--model FILE");
     }
 
-    if (c->kv_cache && strcmp(c->kv_cache, "f32") != 0
-        && strcmp(c->kv_cache, "f16") != 0 && strcmp(c->kv_cache, "q8") != 0)
+    if (mistral_device("bench", c->device, &mc) != MISTRAL_OK
+        || mistral_device_dtype("bench", c->dtype, &mc) != MISTRAL_OK
+        || mistral_device_kv("bench", c->kv_cache, &mc) != MISTRAL_OK)
     {
-        return mistral_complain(MISTRAL_USAGE, "bench", "--kv-cache \"%s\" is "
-                                "not f32, f16 or q8", c->kv_cache);
+        return MISTRAL_USAGE;
     }
 
     if (c->concurrency || c->requests || c->duration > 0 || c->rate > 0

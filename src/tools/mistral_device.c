@@ -81,3 +81,37 @@ mistral_device_dtype(const char *command, const char *name,
     return mistral_complain(MISTRAL_USAGE, command, "--dtype \"%s\" is not "
                             "auto, bf16, fp8 or int4", name);
 }
+
+
+int
+mistral_device_kv(const char *command, const char *name,
+    mst_model_conf_t *conf)
+{
+    size_t  i;
+
+    static const struct {
+        const char     *name;
+        mst_kv_type_t   type;
+    } kvs[] = {
+        { "f32", MST_KV_F32 },
+        { "f16", MST_KV_F16 },
+        { "q8", MST_KV_Q8 },
+        { "bf16", MST_KV_BF16 },
+        { "fp8", MST_KV_FP8 }
+    };
+
+    if (name == NULL) {
+        conf->kv_type = MST_KV_AUTO;
+        return MISTRAL_OK;
+    }
+
+    for (i = 0; i < sizeof(kvs) / sizeof(*kvs); i++) {
+        if (strcmp(name, kvs[i].name) == 0) {
+            conf->kv_type = kvs[i].type;
+            return MISTRAL_OK;
+        }
+    }
+
+    return mistral_complain(MISTRAL_USAGE, command, "--kv-cache \"%s\" is "
+                            "not f32, f16, q8, bf16 or fp8", name);
+}

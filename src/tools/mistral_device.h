@@ -1,7 +1,7 @@
 
 /*
- * "--device cpu|cuda:N" and "--dtype" of the commands that compute in their
- * own process.
+ * "--device cpu|cuda:N", "--dtype" and "--kv-cache" of the commands that
+ * compute in their own process.
  */
 
 #ifndef MISTRAL_DEVICE_H
@@ -17,6 +17,10 @@ int mistral_device(const char *command, const char *name,
 
 /* "--dtype auto|bf16|fp8", NULL = auto; as above */
 int mistral_device_dtype(const char *command, const char *name,
+    mst_model_conf_t *conf);
+
+/* "--kv-cache NAME", NULL = auto; as above */
+int mistral_device_kv(const char *command, const char *name,
     mst_model_conf_t *conf);
 
 

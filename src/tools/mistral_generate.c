@@ -53,6 +53,7 @@ static const mistral_option_t  mistral_generate_options[] = {
       2, INT32_MAX },
     { "--device", MISTRAL_TEXT, &mistral_generate_conf.device, 0, 0 },
     { "--dtype", MISTRAL_TEXT, &mistral_generate_conf.dtype, 0, 0 },
+    { "--kv-cache", MISTRAL_TEXT, &mistral_generate_conf.kv_cache, 0, 0 },
     { "--weight-layouts", MISTRAL_UINT, &mistral_generate_conf.weight_layouts,
       1, 2 },
     { "--isa", MISTRAL_TEXT, &mistral_generate_conf.isa, 0, 0 },
@@ -89,6 +90,8 @@ static const char  mistral_generate_help[] =
     "  --threads N        1 .. 64 (default: one per core that we may use)\n"
     "  --device NAME      cpu or cuda:N (default: cpu)\n"
     "  --dtype NAME       of the weights: auto, bf16 or fp8 (default: auto)\n"
+    "  --kv-cache NAME    f32, f16 or q8; with a device bf16 or fp8\n"
+    "                     (default: f32; bf16)\n"
     "  --weight-layouts N 1 or 2: how often a device has them (default: as\n"
     "                     memory allows)\n"
     "  --isa NAME         avx512, avx2 or c (default: the best there is)\n"
@@ -382,7 +385,6 @@ mistral_generate_load(mistral_generate_t *g, const mst_log_t *log)
     memset(&ec, 0, sizeof(ec));
 
     mc.threads = (uint32_t) c->threads;
-    mc.kv_type = MST_KV_AUTO;
     mc.context = mistral_generate_context(g);
     mc.max_rows = MISTRAL_GENERATE_CHUNK;
     mc.max_seqs = 1;
@@ -397,7 +399,8 @@ mistral_generate_load(mistral_generate_t *g, const mst_log_t *log)
     mc.weight_layouts = (uint32_t) c->weight_layouts;
 
     if (mistral_device("generate", c->device, &mc) != MISTRAL_OK
-        || mistral_device_dtype("generate", c->dtype, &mc) != MISTRAL_OK)
+        || mistral_device_dtype("generate", c->dtype, &mc) != MISTRAL_OK
+        || mistral_device_kv("generate", c->kv_cache, &mc) != MISTRAL_OK)
     {
         return MISTRAL_USAGE;
     }

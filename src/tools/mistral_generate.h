@@ -22,6 +22,7 @@ typedef struct {
     const char  *prompt_ids;
     const char  *device;           /* "cpu", "cuda:N"; NULL = cpu */
     const char  *dtype;            /* NULL = auto */
+    const char  *kv_cache;         /* NULL = auto */
     const char  *isa;
     const char  *logits;
     const char  *rope;             /* "exact", "cast"; NULL = see there */
