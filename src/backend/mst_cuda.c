@@ -42,9 +42,22 @@ mst_cuda_attach(mst_backend_t *b, mst_err_t *err)
                            b->props.major, b->props.minor);
     }
 
-    return mst_cuda_check(b, cudaStreamCreateWithFlags(&b->stream,
-                                                     cudaStreamNonBlocking),
-                          "a stream", err);
+    if (mst_cuda_check(b, cudaStreamCreateWithFlags(&b->stream,
+                                                    cudaStreamNonBlocking),
+                       "a stream", err) != MST_OK
+        || mst_cuda_check(b, cudaStreamCreateWithFlags(&b->aside,
+                                                       cudaStreamNonBlocking),
+                          "a stream", err) != MST_OK
+        || mst_cuda_check(b, cudaEventCreateWithFlags(&b->forked,
+                                                      cudaEventDisableTiming),
+                          "an event", err) != MST_OK)
+    {
+        return MST_ERROR;
+    }
+
+    return mst_cuda_check(b, cudaEventCreateWithFlags(&b->planned,
+                                                      cudaEventDisableTiming),
+                          "an event", err);
 }
 
 
@@ -169,6 +182,18 @@ mst_cuda_destroy(mst_backend_t *b)
     mst_cuda_expert_free(b);
     mst_cuda_matrix_end(b);
     mst_cuda_free(b);
+
+    if (b->forked) {
+        (void) cudaEventDestroy(b->forked);
+    }
+
+    if (b->planned) {
+        (void) cudaEventDestroy(b->planned);
+    }
+
+    if (b->aside) {
+        (void) cudaStreamDestroy(b->aside);
+    }
 
     if (b->stream) {
         (void) cudaStreamDestroy(b->stream);

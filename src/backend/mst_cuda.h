@@ -224,6 +224,9 @@ struct mst_backend_s {
     mst_backend_info_t     info;
     struct cudaDeviceProp  props;
     cudaStream_t           stream;
+    cudaStream_t           aside;          /* beside it */
+    cudaEvent_t            forked;         /* where aside leaves it */
+    cudaEvent_t            planned;        /* the end of what is aside */
     mst_cuda_block_t      *blocks;
     uint64_t               taken;          /* bytes of the device */
     uint64_t               started;        /* ns, of loading */
@@ -297,6 +300,7 @@ struct mst_backend_s {
     mst_k_bucket_t         bucket;
     mst_k_step_t           dev;            /* the arrays, of the device */
     mst_k_attn_shape_t     shape;
+    int                    planning;       /* aside */
     int                    decode;         /* one row for each sequence */
     int                    pdl;            /* the next kernel may start while
                                               the last one ends */
@@ -385,6 +389,12 @@ int mst_cuda_launch(mst_backend_t *b, const mst_backend_draw_t *draws,
 int mst_cuda_wait(mst_backend_t *b, mst_err_t *err);
 int mst_cuda_sync(mst_backend_t *b, const float **logits, mst_err_t *err);
 uint32_t mst_cuda_warm(const mst_backend_t *b, uint32_t i);
+
+/* attention's work lists, beside the first operations; the first attention
+   waits for them */
+void mst_cuda_plan(mst_backend_t *b);
+void mst_cuda_planned(mst_backend_t *b);
+
 void mst_cuda_step_free(mst_backend_t *b);
 
 

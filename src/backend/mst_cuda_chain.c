@@ -90,17 +90,9 @@ mst_cuda_chain_bias(mst_backend_t *b, const mst_backend_layer_t *w)
 void
 mst_cuda_chain_embed(mst_backend_t *b, const mst_matrix_t *embd)
 {
-    uint32_t           i;
-    mst_k_embed_t      a = { 0 };
-    mst_k_attn_plan_t  plan = { 0 };
+    mst_k_embed_t  a = { 0 };
 
-    for (i = 0; b->fast && i < b->n_windows; i++) {
-        plan.step = b->dev;
-        plan.shape = b->shape;
-        plan.window = b->windows[i];
-        plan.work = b->work[i];
-        mst_cuda_go(b, mst_k_attn_plan(&plan, b->stream));
-    }
+    mst_cuda_plan(b);
 
     if (embd->type->embed) {
         mst_cuda_go(b, embd->type->embed(b, embd));
@@ -117,8 +109,6 @@ mst_cuda_chain_embed(mst_backend_t *b, const mst_matrix_t *embd)
     a.dim = b->conf.dim;
     a.rows = b->bucket.rows;
     a.n_vocab = b->conf.n_vocab;
-
-    /* attention reads its plan early: this kernel waits for all of it */
 
     (void) mst_cuda_pdl(b);
     mst_cuda_go(b, mst_k_embed(&a, b->stream));
@@ -175,6 +165,8 @@ mst_cuda_chain_attend(mst_backend_t *b, uint32_t layer, void *out,
         mst_cuda_plain(b, layer);
         return;
     }
+
+    mst_cuda_planned(b);
 
     a.step = b->dev;
     a.shape = b->shape;

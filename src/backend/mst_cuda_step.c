@@ -150,6 +150,47 @@ mst_cuda_bucket(mst_backend_t *b)
 }
 
 
+void
+mst_cuda_plan(mst_backend_t *b)
+{
+    uint32_t           i;
+    mst_k_attn_plan_t  plan = { 0 };
+
+    b->planning = b->fast;
+
+    if (!b->planning) {
+        return;
+    }
+
+    mst_cuda_go(b, cudaEventRecord(b->forked, b->stream));
+    mst_cuda_go(b, cudaStreamWaitEvent(b->aside, b->forked, 0));
+
+    for (i = 0; i < b->n_windows; i++) {
+        plan.step = b->dev;
+        plan.shape = b->shape;
+        plan.window = b->windows[i];
+        plan.work = b->work[i];
+        mst_cuda_go(b, mst_k_attn_plan(&plan, b->aside));
+    }
+
+    mst_cuda_go(b, cudaEventRecord(b->planned, b->aside));
+}
+
+
+/* attention reads its list before it waits for its predecessor, so the first
+   one is not launched early; those after it come behind it */
+
+void
+mst_cuda_planned(mst_backend_t *b)
+{
+    if (b->planning) {
+        mst_cuda_go(b, cudaStreamWaitEvent(b->stream, b->planned, 0));
+        b->planning = 0;
+        b->pdl = 0;
+    }
+}
+
+
 /* one copy brings all that this step reads */
 
 static void
