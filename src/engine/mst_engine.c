@@ -459,6 +459,7 @@ mst_engine_step(mst_engine_t *e, uint64_t now_ns, uint64_t *wake_ns,
     /* one step may be under way when the next is planned */
 
     if (e->ahead && s->n_items && e->n_begun - e->n_taken < MST_ENGINE_RUNS) {
+        mst_run_busy(e, now_ns);
         return MST_OK;
     }
 
@@ -469,6 +470,7 @@ mst_engine_step(mst_engine_t *e, uint64_t now_ns, uint64_t *wake_ns,
     }
 
     mst_engine_measure(e, now_ns + e->end_ns - from);
+    mst_run_busy(e, now_ns + e->end_ns - from);
 
     return MST_OK;
 }

@@ -47,6 +47,8 @@ struct mst_engine_s {
     uint32_t            n_begun;   /* mod MST_ENGINE_RUNS the next one's run */
     uint32_t            n_taken;
     uint64_t            end_ns;    /* of the clock: when the last one ended */
+    uint64_t            decode_ns; /* what the last one without prompt tokens
+                                      took */
     mst_engine_stats_t  stats;     /* counters; the rest is asked for */
 
     int                 dead;
@@ -79,6 +81,9 @@ int mst_run_begin(mst_engine_t *e, uint64_t now_ns, uint64_t *from);
 /* the oldest step under way: waits for it and tells what it brought; "from"
    is what the clock said at now_ns.  MST_ERROR: e->err. */
 int mst_run_end(mst_engine_t *e, uint64_t now_ns, uint64_t from);
+
+/* tells the scheduler until when a step is under way that began at now_ns */
+void mst_run_busy(mst_engine_t *e, uint64_t now_ns);
 
 /* q leaves: what is under way of it is for nobody */
 void mst_run_forget(mst_engine_t *e, mst_seq_t *q);

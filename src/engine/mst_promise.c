@@ -6,6 +6,7 @@
 #include "engine/mst_promise.h"
 
 
+static uint64_t mst_promise_from(const mst_sched_t *s, uint64_t now_ns);
 static uint64_t mst_promise_end(const mst_sched_t *s, uint64_t n,
     uint64_t now_ns);
 static int mst_promise_made(const mst_seq_t *q, uint64_t now_ns);
@@ -33,7 +34,17 @@ mst_promise_late(const mst_sched_t *s, const mst_seq_t *q, uint64_t now_ns)
         }
     }
 
-    return now_ns + mst_reckon_ns(&s->reckon, n, now_ns) > q->claim.ttft_ns;
+    return mst_promise_from(s, now_ns) + mst_reckon_ns(&s->reckon, n, now_ns)
+           > q->claim.ttft_ns;
+}
+
+
+/* when a step that is planned now can start */
+
+static uint64_t
+mst_promise_from(const mst_sched_t *s, uint64_t now_ns)
+{
+    return now_ns > s->busy_ns ? now_ns : s->busy_ns;
 }
 
 
@@ -87,7 +98,8 @@ mst_promise_end(const mst_sched_t *s, uint64_t n, uint64_t now_ns)
         n += (n - 1) / s->conf.budget * s->n_running;
     }
 
-    return now_ns + mst_reckon_sure_ns(&s->reckon, n, now_ns);
+    return mst_promise_from(s, now_ns)
+           + mst_reckon_sure_ns(&s->reckon, n, now_ns);
 }
 
 
@@ -101,7 +113,10 @@ mst_promise_made(const mst_seq_t *q, uint64_t now_ns)
 uint32_t
 mst_promise_room(const mst_sched_t *s, const mst_seq_t *q, uint64_t now_ns)
 {
-    double  room;
+    double    room;
+    uint64_t  from;
+
+    from = mst_promise_from(s, now_ns);
 
     if (!mst_promise_made(q, now_ns)
         || q->n_computed + q->n_step < q->n_tokens)
@@ -111,11 +126,11 @@ mst_promise_room(const mst_sched_t *s, const mst_seq_t *q, uint64_t now_ns)
 
     /* alone in its step while nobody knows how long that is */
 
-    if (!mst_reckon_known(&s->reckon)) {
+    if (!mst_reckon_known(&s->reckon) || from >= q->claim.ttft_ns) {
         return 0;
     }
 
-    room = mst_reckon_sure(&s->reckon, q->claim.ttft_ns - now_ns, now_ns)
+    room = mst_reckon_sure(&s->reckon, q->claim.ttft_ns - from, now_ns)
            - s->n_tokens;
 
     return room < 0 ? 0 : room < UINT32_MAX ? (uint32_t) room : UINT32_MAX;

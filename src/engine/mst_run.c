@@ -403,6 +403,10 @@ mst_run_end(mst_engine_t *e, uint64_t now_ns, uint64_t from)
         return MST_ERROR;
     }
 
+    if (r->n_prompt == 0) {
+        e->decode_ns = e->stats.last_step_ns;
+    }
+
     mst_reckon_add(&e->sched.reckon, r->step.batch.n_tokens, r->n_prompt,
                    e->stats.last_step_ns, now_ns + e->end_ns - from);
 
@@ -420,4 +424,23 @@ mst_run_end(mst_engine_t *e, uint64_t now_ns, uint64_t from)
     }
 
     return MST_OK;
+}
+
+
+void
+mst_run_busy(mst_engine_t *e, uint64_t now_ns)
+{
+    mst_run_t  *r;
+
+    e->sched.busy_ns = 0;
+
+    if (e->n_begun != e->n_taken) {
+        r = &e->runs[e->n_taken % MST_ENGINE_RUNS];
+
+        e->sched.busy_ns = now_ns
+                           + (r->n_prompt == 0 ? e->decode_ns
+                              : mst_reckon_ns(&e->sched.reckon,
+                                              r->step.batch.n_tokens,
+                                              now_ns));
+    }
 }

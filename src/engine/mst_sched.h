@@ -70,6 +70,8 @@ typedef struct {
     mst_seq_t        **items;      /* [n_items] the planned step */
     uint32_t           n_items;
     uint32_t           n_tokens;   /* of the planned step */
+    uint64_t           busy_ns;    /* what was planned before ends about then:
+                                      the step starts no earlier; 0 = now */
     mst_list_t         leaving;    /* out of the scheduler, see refuse and
                                       finish; by queue */
 

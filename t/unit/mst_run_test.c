@@ -25,6 +25,8 @@ typedef struct {
     uint32_t       kv[BLOCKS * BT];
     uint32_t       window;
     uint32_t       fail_at;            /* the launch with this number */
+    uint64_t       ns;                 /* of the clock: a step takes ... */
+    uint64_t       step_ns;
     uint32_t       launched;
     uint32_t       waited;
     uint32_t       behind;             /* waits with another under way */
@@ -161,6 +163,7 @@ dev_wait(void *data, mst_err_t *err)
 
     dev.behind += dev.launched - dev.waited == 2;
     at = dev.waited++ % 2;
+    dev.ns += dev.step_ns;
 
     for (i = 0; i < dev.n[at]; i++) {
         if (dev.to[at][i]) {
@@ -498,13 +501,105 @@ test_last(void **state)
 }
 
 
+static uint64_t
+dev_clock(void)
+{
+    return dev.ns;
+}
+
+
+/* a promise reckons with what is under way */
+
+static void
+test_promise(void **state)
+{
+    host_t             h;
+    uint32_t           i, k, ids[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+    mst_runner_t       r;
+    mst_submit_t       s;
+    mst_engine_conf_t  conf;
+
+    (void) state;
+
+    for (k = 0; k < 2; k++) {
+        dev_runner(&r, BLOCKS, 0, 1);
+        dev.step_ns = 10 * MST_MS;
+        host_conf(&h, &conf, BATCH, CHUNK);
+        conf.clock = dev_clock;
+        host_open_conf(&h, &r, &conf, N);
+
+        host_submit_init(&s, 0, ids, 8, 40);
+        mst_engine_submit(h.e, &s, h.now);
+
+        for (i = 0; i < 8; i++) {
+            assert_int_equal(host_step(&h), MST_OK);
+            h.now = 1000 + dev.ns;
+        }
+
+        assert_int_equal(dev.launched - dev.waited, 1);
+
+        /* a step of 8 tokens takes 10 ms, 12 to be sure, after one of 10 */
+
+        host_submit_init(&s, 1, ids, 8, 4);
+        s.claim.ttft_ns = h.now + (k ? 30 : 15) * MST_MS;
+        mst_engine_submit(h.e, &s, h.now);
+
+        for (i = 0; i < 3; i++) {
+            assert_int_equal(host_step(&h), MST_OK);
+            h.now = 1000 + dev.ns;
+        }
+
+        assert_int_equal(h.answers[1].admits, k);
+        assert_int_equal(h.answers[1].refuses, !k);
+
+        if (k) {
+            assert_true(h.answers[1].n > 0);
+            assert_true(h.answers[1].times[0] <= s.claim.ttft_ns);
+        }
+
+        host_close(&h);
+    }
+}
+
+
+static void
+test_memory(void **state)
+{
+    long               n;
+    host_t             h;
+    mst_err_t          err;
+    mst_runner_t       r;
+    mst_engine_t      *e;
+    mst_engine_conf_t  conf;
+
+    (void) state;
+
+    dev_runner(&r, BLOCKS, 0, 1);
+    host_conf(&h, &conf, BATCH, CHUNK);
+
+    for (n = 1, e = NULL; e == NULL; n++) {
+        err.text[0] = '\0';
+        mst_mem_fail_after(n);
+        e = mst_engine_create(&conf, &r, &err);
+        mst_mem_fail_after(0);
+        assert_true(e != NULL || err.text[0] != '\0');
+        assert_true(n < 100);
+    }
+
+    assert_true(n > 12);
+    mst_engine_destroy(e);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_same),
         cmocka_unit_test(test_fail),
-        cmocka_unit_test(test_last)
+        cmocka_unit_test(test_last),
+        cmocka_unit_test(test_promise),
+        cmocka_unit_test(test_memory)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
