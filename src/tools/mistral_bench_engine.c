@@ -7,6 +7,9 @@
  * every step in between is N answers and nothing else.  prefill_N: from the
  * submit of a prompt of N tokens to its first token.  Prompts are random
  * ids and nothing is cached.
+ *
+ * The time of a step in which the engine does not wait for the device is the
+ * host's: with a device it passes while the step before runs.
  */
 
 #include <errno.h>
@@ -31,6 +34,9 @@
 #define MISTRAL_CASE_REPEAT   5
 #define MISTRAL_CASE_CHUNK    512              /* as prefill_chunk auto */
 #define MISTRAL_CASE_DEVICE   1024             /* the same on a device */
+#define MISTRAL_CASE_LARGE    2048             /* with longer prompts: all
+                                                  have to begin before the
+                                                  first has ended */
 #define MISTRAL_CASE_PROMPT   128
 #define MISTRAL_CASE_ANSWER   128
 #define MISTRAL_CASE_STREAMS  256
@@ -42,6 +48,8 @@ typedef struct {
     uint32_t  n;               /* answers at once, or tokens of the prompt */
     double   *rates;           /* [n_rates] tokens per second */
     size_t    n_rates;
+    double    step_ms;         /* mean of the last run */
+    double    host_ms;         /* of it without waiting */
     double    median;
     double    best;
 } mistral_case_t;
@@ -277,14 +285,34 @@ mistral_case_step(mistral_cases_t *b)
 }
 
 
+/* what a step took since "from", and what of it without waiting */
+
+static void
+mistral_case_share(mistral_cases_t *b, mistral_case_t *c,
+    const mst_engine_stats_t *from, uint64_t ns)
+{
+    double              n;
+    mst_engine_stats_t  to;
+
+    mst_engine_stats(b->engine, &to);
+
+    n = (double) (to.steps - from->steps) * 1e6;
+
+    if (n > 0) {
+        c->step_ms = (double) ns / n;
+        c->host_ms = (double) (ns - (to.waited_ns - from->waited_ns)) / n;
+    }
+}
+
+
 /* tokens per second of one run */
 
 static int
-mistral_case_run(mistral_cases_t *b, const mistral_case_t *c,
-    double *rate)
+mistral_case_run(mistral_cases_t *b, mistral_case_t *c, double *rate)
 {
-    uint32_t  i, n;
-    uint64_t  start, tokens;
+    uint32_t            i, n;
+    uint64_t            start, tokens;
+    mst_engine_stats_t  from;
 
     memset(b->counts, 0, sizeof(b->counts));
     b->begun = 0;
@@ -292,6 +320,7 @@ mistral_case_run(mistral_cases_t *b, const mistral_case_t *c,
     b->tokens = 0;
 
     n = c->prefill ? 1 : c->n;
+    mst_engine_stats(b->engine, &from);
     start = mst_time_ns();
     tokens = 0;
 
@@ -311,6 +340,7 @@ mistral_case_run(mistral_cases_t *b, const mistral_case_t *c,
     }
 
     if (!c->prefill) {
+        mst_engine_stats(b->engine, &from);
         start = mst_time_ns();
         tokens = b->tokens;
     }
@@ -322,7 +352,9 @@ mistral_case_run(mistral_cases_t *b, const mistral_case_t *c,
     }
 
     tokens = c->prefill ? c->n : b->tokens - tokens;
-    *rate = (double) tokens * 1e9 / (double) (mst_time_ns() - start);
+    start = mst_time_ns() - start;
+    *rate = (double) tokens * 1e9 / (double) start;
+    mistral_case_share(b, c, &from, start);
 
     for (i = 0; i < n; i++) {
         mst_engine_cancel(b->engine, i, mst_time_ns());
@@ -369,8 +401,9 @@ mistral_case_all(mistral_cases_t *b)
         }
 
         if (b->conf->json == NULL || strcmp(b->conf->json, "-") != 0) {
-            (void) printf("%-14s %10.1f tokens/s   best of %zu: %10.1f\n",
-                          c->name, c->median, c->n_rates, c->best);
+            (void) printf("%-14s %10.1f tokens/s   best of %zu: %10.1f   "
+                          "step %.3f ms, host %.3f\n", c->name, c->median,
+                          c->n_rates, c->best, c->step_ms, c->host_ms);
             (void) fflush(stdout);
         }
     }
@@ -379,21 +412,13 @@ mistral_case_all(mistral_cases_t *b)
 }
 
 
-static mst_kv_type_t
-mistral_case_kv(const char *name)
-{
-    if (name == NULL) {
-        return MST_KV_AUTO;
-    }
-
-    return strcmp(name, "f32") == 0 ? MST_KV_F32
-           : strcmp(name, "f16") == 0 ? MST_KV_F16 : MST_KV_Q8;
-}
-
-
 static uint32_t
 mistral_case_chunk(const mistral_cases_t *b)
 {
+    if (b->conf->prompt_tokens > MISTRAL_CASE_PROMPT) {
+        return MISTRAL_CASE_LARGE;
+    }
+
     return b->conf->device && strncmp(b->conf->device, "cuda:", 5) == 0
            ? MISTRAL_CASE_DEVICE : MISTRAL_CASE_CHUNK;
 }
@@ -422,7 +447,6 @@ mistral_case_model(mistral_cases_t *b, mst_checkpoint_t *cp)
 
     b->n_vocab = c->n_vocab;
     mc.threads = (uint32_t) b->conf->threads;
-    mc.kv_type = mistral_case_kv(b->conf->kv_cache);
     mc.context = b->context;
     mc.max_rows = mistral_case_chunk(b);
     mc.max_seqs = b->streams;
@@ -431,16 +455,18 @@ mistral_case_model(mistral_cases_t *b, mst_checkpoint_t *cp)
     mc.batch_invariant = b->conf->batch_invariant;
 
     if (mistral_device("bench", b->conf->device, &mc) != MISTRAL_OK
-        || mistral_device_dtype("bench", b->conf->dtype, &mc) != MISTRAL_OK)
+        || mistral_device_dtype("bench", b->conf->dtype, &mc) != MISTRAL_OK
+        || mistral_device_kv("bench", b->conf->kv_cache, &mc) != MISTRAL_OK)
     {
         mst_checkpoint_close(cp);
         return MST_ERROR;
     }
 
-    /* a bound: heads padded to 16 floats, keys and values of four bytes */
+    /* a bound: heads padded to 16 floats, keys and values of four bytes, or
+       of two on a device */
 
     mc.kv_size = b->kv_tokens * c->n_layers * c->n_kv_heads
-                 * (c->head_dim + 16ull) * 2 * 4;
+                 * (c->head_dim + 16ull) * 2 * (mc.library ? 2 : 4);
 
     model = mst_model_create(cp, &mc, &b->err);
 
