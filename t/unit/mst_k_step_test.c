@@ -17,14 +17,14 @@
 static void
 mst_k_step_disjoint(void **state)
 {
-    char            *base, *at[15];
+    char            *base, *at[16];
     size_t           i;
     uint64_t         size;
     mst_k_step_t     s;
     mst_k_bucket_t   b = { 24, 7, 9, 100, 1000 };
 
     static const uint64_t  sizes[] = {
-        32, 96, 96, 96, 96, 96, 56, 28, 28, 28, 28, 36, 100, 1000, 0
+        32, 96, 96, 96, 96, 96, 56, 28, 28, 28, 28, 28, 36, 100, 1000, 0
     };
 
     (void) state;
@@ -35,9 +35,9 @@ mst_k_step_disjoint(void **state)
 
     assert_int_equal(sizeof(at), sizeof(s));
     assert_ptr_equal(at[0], base);
-    assert_ptr_equal(at[14], base + size);
+    assert_ptr_equal(at[15], base + size);
 
-    for (i = 0; i < 14; i++) {
+    for (i = 0; i < 15; i++) {
         assert_int_equal((uintptr_t) at[i] % MST_K_ALIGN, 0);
         assert_true(at[i] + sizes[i] <= at[i + 1]);
         assert_true(at[i + 1] - at[i] < (ptrdiff_t) sizes[i] + MST_K_ALIGN);
