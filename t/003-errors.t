@@ -373,3 +373,13 @@ location /v1/ { mistral_pass null; client_body_timeout 200ms; }
 --- response_headers
 Connection: close
 --- response_body_like: "code":"request_timeout"
+
+
+
+=== TEST 30: a transfer coding that nginx does not know
+--- raw_request eval
+"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: gzip\r\n\r\n"
+--- error_code: 501
+--- response_headers
+Content-Type: application/json
+--- response_body_like: \A\{"error":.*"code":"not_implemented"

@@ -7,8 +7,8 @@
  * A header filter looks for nginx's own page on its way out and sends
  * ours instead; an answer below 400 costs one comparison.  An error_page
  * leads away from the location and is left alone, as is "return 503 text".
- * Before there is a location (400, 414, too large a header) the URI says
- * what it was meant for.  Workers only.
+ * Before there is a location (400, 414, 501, too large a header) the URI
+ * says what it was meant for.  Workers only.
  */
 
 #include "gateway/ngx_http_mistral_auth.h"
@@ -156,9 +156,10 @@ ngx_http_mistral_special_early(ngx_http_request_t *r)
 
     mmcf = ngx_http_get_module_main_conf(r, ngx_http_mistral_module);
 
-    if (mmcf->models.nelts == 0 || (r->err_status != NGX_HTTP_BAD_REQUEST
-                                    && r->err_status
-                                       != NGX_HTTP_REQUEST_URI_TOO_LARGE))
+    if (mmcf->models.nelts == 0
+        || (r->err_status != NGX_HTTP_BAD_REQUEST
+            && r->err_status != NGX_HTTP_REQUEST_URI_TOO_LARGE
+            && r->err_status != NGX_HTTP_NOT_IMPLEMENTED))
     {
         return 0;
     }
