@@ -321,7 +321,7 @@ unknown mistral_model "bigg" in
 location /v1/ { mistral_pass tight; mistral_fallback big on=queue_full|full; }
 --- must_die
 --- error_log
-invalid parameter "on=queue_full|full", it must be "on=" with some of breaker, queue_full, kv_full, deadline, loading, draining, engine, context and "|" between them
+invalid parameter "on=queue_full|full", it must be "on=" with some of breaker, queue_full, kv_full, deadline, loading, draining, engine, context, thermal and "|" between them
 
 
 

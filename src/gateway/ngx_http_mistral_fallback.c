@@ -349,8 +349,8 @@ ngx_http_mistral_fallback_line(ngx_conf_t *cf, ngx_http_mistral_fallback_t *f)
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "invalid parameter \"%V\", it must be \"on=\" "
                                "with some of breaker, queue_full, kv_full, "
-                               "deadline, loading, draining, engine, context "
-                               "and \"|\" between them", &value[i]);
+                               "deadline, loading, draining, engine, context, "
+                               "thermal and \"|\" between them", &value[i]);
             return NGX_ERROR;
         }
     }
