@@ -192,6 +192,8 @@ mistral_fair $arg_k weight=$arg_w;
 --- error_log
 "mistral_priority" evaluates to "8", which is no number from -8 to 7
 "weight" evaluates to "1001", which is no number from 1 to 1000
+--- no_error_log
+[error]
 
 
 
@@ -204,6 +206,8 @@ mistral_fair $arg_k weight=$arg_w;
 --- error_log
 "mistral_priority" evaluates to "--1", which is no number from -8 to 7
 "weight" evaluates to "0", which is no number from 1 to 1000
+--- no_error_log
+[error]
 
 
 

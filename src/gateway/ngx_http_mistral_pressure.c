@@ -89,7 +89,8 @@ ngx_http_mistral_pressure_counted(ngx_http_mistral_ctx_t *ctx)
 }
 
 
-/* a value that makes no sense is logged, and is as none */
+/* a value that makes no sense is as none; it may come from a client, who is not
+   to fill the log of errors */
 
 static ngx_int_t
 ngx_http_mistral_pressure_claim(ngx_http_mistral_ctx_t *ctx,
@@ -157,7 +158,7 @@ ngx_http_mistral_pressure_number(ngx_http_mistral_ctx_t *ctx,
     if (value.len
         && ngx_http_mistral_pressure_integer(&value, low, high, n) != NGX_OK)
     {
-        ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
+        ngx_log_error(NGX_LOG_INFO, ctx->request->connection->log, 0,
                       "mistral: \"%s\" evaluates to \"%V\", which is no "
                       "number from %d to %d", directive, &value, low, high);
     }
