@@ -52,13 +52,13 @@ POST /v1/completions
 
 === TEST 4: one of the prompts is wrong
 --- request eval
-["POST /v1/completions\n" . '{"prompt":["a",""]}',
+["POST /v1/completions\n" . '{"prompt":["a",[1,2],""]}',
  "POST /v1/completions\n" . '{"prompt":["a","' . 'x' x 4096 . '"]}',
  "POST /v1/completions\n" . '{"prompt":[[1],[2,256]]}']
 --- error_code eval
 [400, 400, 400]
 --- response_body_like eval
-['the prompt is empty', '"code":"context_length_exceeded"', 'prompt\[1\]\[1\] is 256.*"param":"prompt\[1\]\[1\]"']
+['prompt\[2\] is empty.*"param":"prompt\[2\]"', 'but prompt\[1\] has 4096 .*"param":"prompt\[1\]","code":"context_length_exceeded"', 'prompt\[1\]\[1\] is 256.*"param":"prompt\[1\]\[1\]"']
 
 
 

@@ -662,25 +662,33 @@ mst_request_check_experts(const mst_request_t *r, uint32_t n_experts,
 
 
 int
-mst_request_limits(mst_request_t *r, size_t n_prompt, uint32_t context,
-    mst_api_error_t *e)
+mst_request_limits(mst_request_t *r, size_t i, size_t n_prompt,
+    uint32_t context, mst_api_error_t *e)
 {
+    char         name[32];
     uint32_t     left, hard;
-    const char  *param;
+    const char  *param, *what;
 
     param = r->api == MST_API_CHAT ? "messages" : "prompt";
+    what = "the prompt";
+
+    if (r->n_inputs > 1) {
+        (void) snprintf(name, sizeof(name), "prompt[%zu]", i);
+        param = name;
+        what = name;
+    }
 
     if (n_prompt == 0) {
         return mst_api_error_set(e, 400, MST_FIELD_VALUE, param,
-                                 "the prompt is empty, must have at least "
-                                 "one token");
+                                 "%s is empty, must have at least one token",
+                                 what);
     }
 
     if (n_prompt >= context) {
         return mst_api_error_set(e, 400, "context_length_exceeded", param,
                                  "this model's maximum context length is %u "
-                                 "tokens, but the prompt has %zu and the "
-                                 "answer needs room", context, n_prompt);
+                                 "tokens, but %s has %zu and the answer needs "
+                                 "room", context, what, n_prompt);
     }
 
     left = context - (uint32_t) n_prompt;

@@ -163,14 +163,15 @@ int mst_request_check_experts(const mst_request_t *r, uint32_t n_experts,
     mst_api_error_t *e);
 
 /*
- * The engine's limits for a prompt of n_prompt tokens in a context: fills
+ * The engine's limits for prompt i, of n_prompt tokens, in a context: fills
  * r->params.max_tokens (hard end) and soft_tokens.  Both families of
  * DESIGN 8 are combined and clamped to the cap and to what the context
  * leaves.  400
- * context_length_exceeded with both numbers when the prompt leaves no room.
+ * context_length_exceeded with both numbers when the prompt leaves no room;
+ * an error names which of several prompts it is.
  */
-int mst_request_limits(mst_request_t *r, size_t n_prompt, uint32_t context,
-    mst_api_error_t *e);
+int mst_request_limits(mst_request_t *r, size_t i, size_t n_prompt,
+    uint32_t context, mst_api_error_t *e);
 
 /* the host's default for the answer's length, where the body has no limit at
    all; min_tokens asks for at least as much */

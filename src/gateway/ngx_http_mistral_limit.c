@@ -388,7 +388,7 @@ ngx_http_mistral_limit_cost(ngx_http_mistral_ctx_t *ctx,
 
         /* what the context leaves is another number for each prompt */
 
-        (void) mst_request_limits(ctx->body, ctx->choices[i].source->n_ids,
+        (void) mst_request_limits(ctx->body, 0, ctx->choices[i].source->n_ids,
                                   ngx_http_mistral_context(ctx->model), &e);
 
         used.completion += ngx_min(ctx->body->params.max_tokens,

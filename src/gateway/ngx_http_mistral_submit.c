@@ -114,7 +114,7 @@ ngx_http_mistral_check_length(ngx_http_mistral_ctx_t *ctx)
 
     for (i = 0; i < ctx->n_sources; i++) {
 
-        if (mst_request_limits(ctx->body, ctx->sources[i].n_ids, context,
+        if (mst_request_limits(ctx->body, i, ctx->sources[i].n_ids, context,
                                &ctx->error)
             != MST_OK)
         {
@@ -315,7 +315,7 @@ ngx_http_mistral_send_one(ngx_http_mistral_ctx_t *ctx,
 
     /* what the context leaves is another number for each prompt */
 
-    (void) mst_request_limits(ctx->body, source->n_ids,
+    (void) mst_request_limits(ctx->body, 0, source->n_ids,
                               ngx_http_mistral_context(ctx->model),
                               &ctx->error);
 

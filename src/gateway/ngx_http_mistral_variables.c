@@ -416,7 +416,7 @@ ngx_http_mistral_max_tokens(ngx_http_request_t *r,
     }
 
     if (ctx->n_choices == 0) {
-        (void) mst_request_limits(body, 1, NGX_HTTP_MISTRAL_NO_CONTEXT, &e);
+        (void) mst_request_limits(body, 0, 1, NGX_HTTP_MISTRAL_NO_CONTEXT, &e);
 
         if (body->params.max_tokens == NGX_HTTP_MISTRAL_NO_CONTEXT - 1) {
             return NGX_OK;

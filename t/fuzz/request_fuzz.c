@@ -57,7 +57,7 @@ fuzz_limits(mst_request_t *r)
     for (context = 1; context <= 65536; context *= 16) {
         memset(&e, 0, sizeof(e));
 
-        if (mst_request_limits(r, 17, context, &e) != MST_OK) {
+        if (mst_request_limits(r, 0, 17, context, &e) != MST_OK) {
             fuzz_error(&e);
             continue;
         }

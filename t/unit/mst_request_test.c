@@ -587,7 +587,7 @@ test_limits(void **state)
         memset(&e, 0, sizeof(e));
 
         if (l->max_tokens == 0) {
-            assert_int_equal(mst_request_limits(r, l->n_prompt, l->context,
+            assert_int_equal(mst_request_limits(r, 0, l->n_prompt, l->context,
                                                 &e), MST_ERROR);
             assert_int_equal(e.status, 400);
             assert_string_equal(e.code, "context_length_exceeded");
@@ -596,7 +596,7 @@ test_limits(void **state)
                                    "maximum context length is 100 tokens"));
 
         } else {
-            assert_int_equal(mst_request_limits(r, l->n_prompt, l->context,
+            assert_int_equal(mst_request_limits(r, 0, l->n_prompt, l->context,
                                                 &e), MST_OK);
 
             if (r->params.max_tokens != l->max_tokens
@@ -611,13 +611,22 @@ test_limits(void **state)
     }
 
     r = good(T, "{\"prompt\":\"\"}");
-    assert_int_equal(mst_request_limits(r, 0, 100, &e), MST_ERROR);
+    assert_int_equal(mst_request_limits(r, 0, 0, 100, &e), MST_ERROR);
     assert_string_equal(e.param, "prompt");
     assert_non_null(strstr(e.message, "the prompt is empty"));
-    assert_int_equal(mst_request_limits(r, 1234, 1000, &e), MST_ERROR);
+    assert_int_equal(mst_request_limits(r, 0, 1234, 1000, &e), MST_ERROR);
     assert_string_equal(e.param, "prompt");
     assert_non_null(strstr(e.message, "1000"));
     assert_non_null(strstr(e.message, "1234"));
+    mst_request_destroy(r);
+
+    r = good(T, "{\"prompt\":[\"a\",[1,2],\"\"]}");
+    assert_int_equal(mst_request_limits(r, 2, 0, 100, &e), MST_ERROR);
+    assert_string_equal(e.param, "prompt[2]");
+    assert_non_null(strstr(e.message, "prompt[2] is empty"));
+    assert_int_equal(mst_request_limits(r, 1, 1234, 1000, &e), MST_ERROR);
+    assert_string_equal(e.param, "prompt[1]");
+    assert_non_null(strstr(e.message, "but prompt[1] has 1234"));
     mst_request_destroy(r);
 }
 
@@ -853,7 +862,7 @@ test_cap(void **state)
 
         r->cap = limits[i].cap;
 
-        assert_int_equal(mst_request_limits(r, 10, 100, &e), MST_OK);
+        assert_int_equal(mst_request_limits(r, 0, 10, 100, &e), MST_OK);
         assert_int_equal(r->params.max_tokens, limits[i].max);
         assert_int_equal(r->params.soft_tokens, limits[i].soft);
 
