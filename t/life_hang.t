@@ -27,6 +27,8 @@ conf(model => 'path null:text=closed/answer,rate=50; engine_timeout 2s;');
 ok(reload(), 'reload with another engine_timeout');
 is(engine(), $engine, 'which is no reason for another engine');
 
+like(told($engine), qr/^state +ready$/m, 'mistral metrics before');
+
 my $s = stream(1000);
 signal 'STOP', $supervisor;
 signal 'STOP', $engine;
@@ -38,6 +40,7 @@ is((get('/healthz'))[0], 503, 'health tells');
 is((post(4))[0], 503, 'requests get 503');
 like(log_since(), qr/\[error\] [^\n]*the engine hangs/, 'the log, too');
 is(engine(), $engine, 'it is still that engine');
+like(told($engine), qr/^state +down$/m, 'mistral metrics tells');
 my $restarts = status('restarts');
 signal 'CONT', $supervisor;
 ok(ready(), 'its supervisor brings another one');
@@ -104,3 +107,12 @@ like($S->{out}, qr/the engine program "\S+" failed: no answer in 5 s, killed/,
 
 nothing_left();
 done_testing();
+
+
+# what the program says of an engine
+
+sub told {
+    my ($pid) = @_;
+
+    return qx{$Build/mistral metrics --pid $pid 2>&1};
+}

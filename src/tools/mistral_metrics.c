@@ -50,6 +50,9 @@ static const char  mistral_metrics_help[] =
     "Shows state, gauges and counters of the engines of nginx that run here,\n"
     "read from their shared memory.  Needs to be root or the engine's user.\n"
     "\n"
+    "state is init, loading, ready, draining, or down: dead, or ready with a\n"
+    "heartbeat (beat_age_ns) older than engine_timeout\n"
+    "\n"
     "  --pid N  the engine or the supervisor with this process id (default:\n"
     "           all engines that can be found)\n"
     "  --json   print a list of objects\n";
@@ -178,12 +181,24 @@ mistral_metrics_attach(mst_map_t *m, uint64_t pid, mst_err_t *err)
 }
 
 
+/* what the engine wrote last, unless its heartbeat is too old: it hangs, or
+   it is dead and nobody was left to say so */
+
 static const char *
-mistral_metrics_state(uint32_t state)
+mistral_metrics_state(const mst_shm_t *shm, uint64_t beat_age)
 {
+    uint32_t  state, timeout;
+
     static const char *const  names[] = {
         "init", "loading", "ready", "draining", "down"
     };
+
+    state = atomic_load(&shm->state);
+    timeout = atomic_load(&shm->timeout_ms);
+
+    if (state == MST_STATE_READY && timeout && beat_age > timeout * MST_MS) {
+        return "down";
+    }
 
     return state < sizeof(names) / sizeof(*names) ? names[state] : "damaged";
 }
@@ -215,10 +230,11 @@ mistral_metrics_object(const mst_map_t *m)
     size_t            i;
     json_t           *o;
     uint32_t          requests, workers;
-    uint64_t          tokens;
+    uint64_t          tokens, beat_age;
     const mst_shm_t  *shm;
 
     shm = m->shm;
+    beat_age = mst_stat_beat_age(&shm->stat, mst_time_ns());
     mistral_metrics_name(shm, name);
     mst_stat_backend(&shm->stat, backend);
     mst_place_held(shm, &requests, &tokens);
@@ -229,7 +245,7 @@ mistral_metrics_object(const mst_map_t *m)
 
     o = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}",
                   "model", name,
-                  "state", mistral_metrics_state(atomic_load(&shm->state)),
+                  "state", mistral_metrics_state(shm, beat_age),
                   "backend", backend,
                   "engine_pid", (json_int_t) atomic_load(&shm->engine_pid),
                   "supervisor_pid",
@@ -245,8 +261,7 @@ mistral_metrics_object(const mst_map_t *m)
                   "slots", (json_int_t) m->n_slots,
                   "held_requests", (json_int_t) requests,
                   "held_tokens", (json_int_t) tokens,
-                  "beat_age_ns", (json_int_t) mst_stat_beat_age(&shm->stat,
-                                                          mst_time_ns())));
+                  "beat_age_ns", (json_int_t) beat_age));
 
     for (i = 0; i < MISTRAL_METRICS_WORDS; i++) {
         (void) json_object_set_new(o, mistral_metrics_words[i].name,
