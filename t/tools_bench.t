@@ -61,6 +61,19 @@ sub usage {
         [ ['bench', $url, '--profile', 'p', '--max-tokens', 1],
           qr/--profile says how long/ ],
         [ ['bench', $url, '--threads', 1],    qr/go with --engine/ ],
+        ( map { [ ['bench', $url, '--header', $_],
+                  qr/--header is not "Name: value"/ ] }
+          '', 'x', ': x', 'a b: x', "a\r\nb: x" ),
+        ( map { [ ['bench', $url, '--header', $_],
+                  qr/"key" has a control character in its value/ ] }
+          "key: x\r\nb: y", "key: x\n", "key: x\r", "key: \x7f" ),
+        [ ['bench', $url, '--header', 'content-length: 1'],
+          qr/"Content-Length" is not to be chosen/ ],
+        [ ['bench', $url, map { ('--header', "k: $_") } 1 .. 9],
+          qr/--header is given more than 8 times/ ],
+        [ [@e, '--header', 'k: v'],           qr/--engine goes with/ ],
+        [ ['bench', '--kernels', '--header', 'k: v'],
+          qr/--kernels goes with/ ],
         [ ['bench', '--engine'],              qr/--engine needs --model/ ],
         [ [@e, $url],                         qr/--engine asks no server/ ],
         [ [@e, '--rate', 1],                  qr/--engine goes with/ ],
@@ -161,6 +174,17 @@ sub counts {
     is_deeply([@$j{qw/ done prompt_tokens completion_tokens ttft_ms stream /}],
               [3, 33, 21, undef, JSON::PP::false], 'whole answers');
     ok(!exists +(seen($port))[0]{body}{stream}, 'no stream was asked for');
+
+    # headers of the command line, in every request
+
+    my @keys = map { "X-Key-$_: v:=$_" } 2 .. 8;
+    json('bench', "http://127.0.0.1:$port", '--requests', 2, '--warmup', 1,
+         '--header', 'Authorization: Bearer a b=', map { "--header=$_" } @keys);
+
+    @seen = seen($port);
+    my $all = join "\r\n", '', 'Authorization: Bearer a b=', @keys, '', '';
+    is(scalar(grep { $_->{head} =~ /\Q$all\E\z/ } @seen), 3,
+       'headers in every request');
 
     # text report, a file, and an operand behind the options
 

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mst_time.h"
 #include "tools/mistral_bench.h"
@@ -44,6 +45,7 @@ static const mistral_option_t  mistral_bench_options[] = {
     MISTRAL_BENCH_OPTION("--stream", FLAG, stream, 0, 0),
     MISTRAL_BENCH_OPTION("--no-stream", FLAG, no_stream, 0, 0),
     MISTRAL_BENCH_OPTION("--ignore-eos", FLAG, ignore_eos, 0, 0),
+    MISTRAL_BENCH_OPTION("--header", LIST, headers, 0, MISTRAL_BENCH_HEADERS),
 
     /* "mistral bench --engine" */
     MISTRAL_BENCH_OPTION("--engine", FLAG, engine, 0, 0),
@@ -97,6 +99,8 @@ static const char  mistral_bench_help[] =
     "  --no-stream        whole answers instead of event streams\n"
     "  --stream           event streams, the default\n"
     "  --warmup N         requests before the measured ones (default: none)\n"
+    "  --header LINE      \"Name: value\", a header of every request, as\n"
+    "                     \"Authorization: Bearer KEY\"; up to 8 of them\n"
     "  --timeout S        of one request (default 300)\n"
     "  --json FILE        write the report as JSON, \"-\": to stdout and\n"
     "                     nothing else\n"
@@ -164,6 +168,7 @@ mistral_bench_check_engine(const mistral_bench_conf_t *c)
     if (c->concurrency || c->requests || c->duration > 0 || c->rate > 0
         || c->max_tokens || c->profile || c->warmup
         || c->timeout > 0 || c->stream || c->no_stream || c->ignore_eos
+        || c->headers[0]
         || c->seed != MISTRAL_BENCH_NO_SEED)
     {
         return mistral_complain(MISTRAL_USAGE, "bench", "--engine goes with "
@@ -198,9 +203,61 @@ mistral_bench_check_kernels(const mistral_bench_conf_t *c)
 }
 
 
+/* a name of RFC 9110's letters, and a value on the same line; what we write
+   ourselves is not for others */
+
+static int
+mistral_bench_check_header(const char *line)
+{
+    size_t  i, n;
+
+    static const char        letters[] =
+        "!#$%&'*+-.^_`|~0123456789"
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    static const char *const  own[] = {
+        "Host", "Content-Length", "Transfer-Encoding", "Connection", "Expect",
+        "Content-Type", "User-Agent", "Accept"
+    };
+
+    n = strspn(line, letters);
+
+    if (n == 0 || line[n] != ':') {
+        return mistral_complain(MISTRAL_USAGE, "bench", "--header is not "
+                                "\"Name: value\"");
+    }
+
+    for (i = n; line[i]; i++) {
+        if (((unsigned char) line[i] < ' ' && line[i] != '\t')
+            || line[i] == 0x7f)
+        {
+            return mistral_complain(MISTRAL_USAGE, "bench", "--header "
+                                    "\"%.*s\" has a control character in "
+                                    "its value", (int) n, line);
+        }
+    }
+
+    for (i = 0; i < sizeof(own) / sizeof(*own); i++) {
+        if (strlen(own[i]) == n && strncasecmp(line, own[i], n) == 0) {
+            return mistral_complain(MISTRAL_USAGE, "bench", "--header "
+                                    "\"%s\" is not to be chosen", own[i]);
+        }
+    }
+
+    return MISTRAL_OK;
+}
+
+
 static int
 mistral_bench_check_http(const mistral_bench_conf_t *c)
 {
+    size_t  i;
+
+    for (i = 0; c->headers[i]; i++) {
+        if (mistral_bench_check_header(c->headers[i]) != MISTRAL_OK) {
+            return MISTRAL_USAGE;
+        }
+    }
+
     if (c->url == NULL) {
         return mistral_complain(MISTRAL_USAGE, "bench", "a URL or --engine is "
                                 "needed, see \"mistral bench --help\"");

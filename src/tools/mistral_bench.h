@@ -25,6 +25,7 @@
 #define MISTRAL_BENCH_NO_SEED      UINT64_MAX
 #define MISTRAL_BENCH_CONNECTIONS  65536
 #define MISTRAL_BENCH_OPEN         1024        /* --concurrency with --rate */
+#define MISTRAL_BENCH_HEADERS      8
 
 
 typedef struct {
@@ -37,6 +38,8 @@ typedef struct {
     const char  *isa;
     const char  *kv_cache;
     const char  *cases;
+    const char  *headers[MISTRAL_BENCH_HEADERS + 1];   /* "Name: value", NULL
+                                                          ends them */
     int          help;
     int          engine;
     int          kernels;

@@ -352,6 +352,7 @@ mistral_plan_draw(mistral_plan_t *p)
 int
 mistral_plan_request(mistral_plan_t *p, mst_buf_t *out)
 {
+    size_t                i;
     mst_buf_t            *b;
     const mistral_mix_t  *m;
 
@@ -386,8 +387,15 @@ mistral_plan_request(mistral_plan_t *p, mst_buf_t *out)
                           "User-Agent: mistral-bench\r\n"
                           "Accept: */*\r\n"
                           "Content-Type: application/json\r\n"
-                          "Content-Length: %zu\r\n\r\n",
+                          "Content-Length: %zu\r\n",
                           p->url->path, p->url->host, p->url->port, b->len);
+
+    for (i = 0; p->conf->headers[i]; i++) {
+        (void) mst_buf_text(out, p->conf->headers[i]);
+        (void) mst_buf_text(out, "\r\n");
+    }
+
+    (void) mst_buf_text(out, "\r\n");
 
     if (b->failed || mst_buf_append(out, b->data, b->len) != MST_OK) {
         return MST_ERROR;

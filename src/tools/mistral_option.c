@@ -31,6 +31,28 @@ mistral_option_find(const mistral_option_t *table, size_t n, const char *arg)
 
 
 static int
+mistral_option_add(const mistral_option_t *o, const char *value,
+    const char *command)
+{
+    size_t        n;
+    const char  **list;
+
+    list = o->value;
+
+    for (n = 0; list[n]; n++) { /* void */ }
+
+    if (n == (size_t) o->high) {
+        return mistral_complain(MISTRAL_USAGE, command, "%s is given more "
+                                "than %g times", o->name, o->high);
+    }
+
+    list[n] = value;
+
+    return MISTRAL_OK;
+}
+
+
+static int
 mistral_option_set(const mistral_option_t *o, const char *value,
     const char *command)
 {
@@ -41,6 +63,10 @@ mistral_option_set(const mistral_option_t *o, const char *value,
     if (o->kind == MISTRAL_TEXT) {
         *(const char **) o->value = value;
         return MISTRAL_OK;
+    }
+
+    if (o->kind == MISTRAL_LIST) {
+        return mistral_option_add(o, value, command);
     }
 
     /* the C library would take "", " 5", "-1" as unsigned and "0x1p3" */

@@ -14,6 +14,8 @@
 typedef enum {
     MISTRAL_FLAG,              /* int: set to 1 */
     MISTRAL_TEXT,              /* const char *, into argv */
+    MISTRAL_LIST,              /* const char *[high + 1], into argv: may be
+                                  given "high" times, NULL ends it */
     MISTRAL_UINT,              /* uint64_t */
     MISTRAL_REAL               /* double */
 } mistral_kind_t;
