@@ -195,7 +195,9 @@ for my $t (
     [ "path null:tokenizer=$gguf,tokenizer=$gguf,text=script;",
       'duplicate parameter "tokenizer=' ],
 
-    [ 'path null:; device gpu;', 'invalid value "gpu" in "device"' ],
+    [ 'path null:; device gpu;',
+      'invalid value "gpu" in "device" directive, it must be "auto", "cpu", '
+      . '"cuda" or "cuda:N"' ],
     [ 'path null:; device cuda:;', 'invalid value "cuda:" in "device"' ],
     [ 'path null:; device cuda:x;', 'invalid value "cuda:x" in "device"' ],
     [ 'path null:; device cuda:-1;', 'invalid value "cuda:-1" in "device"' ],
@@ -217,7 +219,9 @@ for my $t (
     [ 'path null:; device cpu; dtype int4;',
       '"dtype int4" of mistral_model "m" is not for device "cpu", it needs' ],
     [ 'path null:; dtype fp4;', '"dtype fp4" is not supported by this build' ],
-    [ 'path null:; dtype x;', 'invalid value "x" in "dtype"' ],
+    [ 'path null:; dtype x;',
+      'invalid value "x" in "dtype" directive, it must be auto | bf16 | fp8 | '
+      . 'int4 in' ],
     [ 'path null:; dtype bf16 fp8;', 'invalid number of arguments in "dtype"' ],
     [ 'path null:; kv_cache bf16;',
       '"kv_cache bf16" of mistral_model "m" is not for device "auto"' ],
@@ -232,7 +236,8 @@ for my $t (
     [ 'path null:; thermal_limit 201;', 'a number from 1 to 200' ],
     [ 'path null:; thermal_limit hot;', 'a number from 1 to 200' ],
     [ 'path null:; batch_invariant yes;',
-      'invalid value "yes" in "batch_invariant"' ],
+      'invalid value "yes" in "batch_invariant" directive, it must be "on" '
+      . 'or "off"' ],
     [ 'path null:; batch_invariant on; batch_invariant on;',
       '"batch_invariant" directive is duplicate' ],
     [ 'path null:; kv_cache int4;',
@@ -240,7 +245,12 @@ for my $t (
     [ 'path null:; kv_cache f33;', 'invalid value "f33" in "kv_cache"' ],
     [ 'path null:; kv_cache auto size=;', 'invalid parameter "size="' ],
     [ 'path null:; kv_cache auto size=0;', 'invalid value "size=0"' ],
-    [ 'path null:; kv_cache auto size=101%;', 'invalid value "size=101%"' ],
+    [ 'path null:; kv_cache auto size=101%;',
+      'invalid value "size=101%" in "kv_cache" directive, it must be "size=" '
+      . 'with 1m or more, or with 1% to 100%' ],
+    [ 'path null:; kv_cache size=10%;',
+      'invalid value "size=10%" in "kv_cache" directive, it must be f32 | f16 '
+      . '| bf16 | fp8 | q8 | auto, and "size=" after it in' ],
     [ 'path null:; kv_cache auto size=%;', 'invalid value "size=%"' ],
     [ 'path null:; kv_cache auto size=1q;', 'invalid value "size=1q"' ],
     [ 'path null:; kv_cache auto blocks=1;', 'invalid parameter "blocks=1"' ],
@@ -289,7 +299,8 @@ SKIP: {
             \ there\ is\ a\ driver\ \(2:}x, 'no driver: a warning');
 }
 
-fails('mistral_model "a/b" { path null:; }', 'invalid model name "a/b"');
+fails('mistral_model "a/b" { path null:; }',
+      'invalid model name "a/b", it must be of letters, digits and "._-" in');
 fails('mistral_model "$a" { path null:; }', 'invalid model name "$a"');
 fails('mistral_model ' . 'x' x 64 . ' { path null:; }',
       'is longer than 63 bytes');
@@ -364,18 +375,27 @@ for my $t (
     [ 'mistral_queue x;', 'invalid queue size "x"' ],
     [ 'mistral_queue -1;', 'invalid queue size "-1"' ],
     [ 'mistral_queue 1000001;', 'a number from 0 to 1000000' ],
-    [ 'mistral_queue 1 timeout=x;', 'invalid value "timeout=x"' ],
+    [ 'mistral_queue 1 timeout=x;',
+      'invalid value "timeout=x" in "mistral_queue" directive, it must be a '
+      . 'time' ],
     [ 'mistral_queue 1 timeout=0;', 'invalid value "timeout=0"' ],
     [ 'mistral_queue 1 timeout=1s timeout=2s;', 'duplicate parameter' ],
     [ 'mistral_queue 1 tokens=;', 'invalid value "tokens="' ],
-    [ 'mistral_queue 1 tokens=0;', 'invalid value "tokens=0"' ],
+    [ 'mistral_queue 1 tokens=0;',
+      'invalid value "tokens=0" in "mistral_queue" directive, it must be a '
+      . 'number of tokens' ],
     [ 'mistral_queue 1 tokens=k;', 'invalid value "tokens=k"' ],
     [ 'mistral_queue 1 tokens=-1;', 'invalid value "tokens=-1"' ],
     [ 'mistral_queue 1 tokens=1g;', 'invalid value "tokens=1g"' ],
     [ 'mistral_queue 1 tokens=10000000000;',
       'invalid value "tokens=10000000000"' ],
     [ 'mistral_queue 1 tokens=1 tokens=2;', 'duplicate parameter' ],
-    [ 'mistral_queue 1 x=1;', 'invalid parameter "x=1"' ],
+    [ 'mistral_queue 1 x=1;',
+      'invalid parameter "x=1" in "mistral_queue" directive, it must be' ],
+    [ 'mistral_preread maybe;',
+      'invalid value "maybe" in "mistral_preread" directive, it must be "off", '
+      . '"on" or "auth"' ],
+    [ 'mistral_preread on; mistral_preread on;', 'is duplicate' ],
     [ 'mistral_queue 1; mistral_queue 2;',
       '"mistral_queue" directive is duplicate' ])
 {
@@ -419,7 +439,9 @@ for my $t (
     [ 'mistral_fair $remote_addr 5;', 'invalid parameter "5"' ],
     [ 'mistral_fair "";', 'invalid value ""' ],
     [ 'mistral_fair a; mistral_fair b;', 'is duplicate' ],
-    [ 'mistral_deadline 2s;', 'invalid parameter "2s" in "mistral_deadline"' ],
+    [ 'mistral_deadline 2s;',
+      'invalid parameter "2s" in "mistral_deadline" directive, it must be '
+      . '"ttft=time", "ttft=$variable" or "off"' ],
     [ 'mistral_deadline ttft=soon;', 'invalid time "soon"' ],
     [ 'mistral_deadline ttft=0;', 'invalid time "0"' ],
     [ 'mistral_deadline ttft=;', 'invalid value ""' ],
@@ -552,6 +574,13 @@ for my $t (
     [ "$z mistral_quota zone=z;", 'unknown mistral_quota_zone "z" in ' ],
     [ "$z mistral_limit zone=z; mistral_limit zone=z;",
       '"mistral_limit" with "zone=z" is duplicate' ],
+    [ "$z mistral_limit zone=z burst=5;",
+      'invalid parameter "burst=5" in "mistral_limit" directive, it belongs to '
+      . '"mistral_limit_zone"' ],
+    [ "$q mistral_quota zone=q state=x;",
+      'it belongs to "mistral_quota_zone"' ],
+    [ "$q mistral_quota zone=q x=5;",
+      'invalid parameter "x=5" in "mistral_quota" directive in' ],
     [ "$z mistral_limit zone=z count=x;", 'invalid value "count=x"' ],
     [ "$z mistral_limit zone=z reserve=x;", 'invalid value "reserve=x"' ],
     [ "$z mistral_limit zone=z reserve=10000m;", '"reserve=10000m"' ],

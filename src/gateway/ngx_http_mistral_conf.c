@@ -530,8 +530,9 @@ ngx_http_mistral_queue_param(ngx_conf_t *cf, ngx_str_t *value,
         ms = ngx_parse_time(&s, 0);
 
         if (ms == NGX_ERROR || ms == 0) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid value \"%V\"",
-                               value);
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid value \"%V\" in \"mistral_queue\" "
+                               "directive, it must be a time", value);
             return NGX_CONF_ERROR;
         }
 
@@ -552,7 +553,9 @@ ngx_http_mistral_queue_param(ngx_conf_t *cf, ngx_str_t *value,
                                                             value->len - 7);
 
         if (mlcf->queue_tokens == 0) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid value \"%V\"",
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid value \"%V\" in \"mistral_queue\" "
+                               "directive, it must be a number of tokens",
                                value);
             return NGX_CONF_ERROR;
         }
@@ -560,7 +563,9 @@ ngx_http_mistral_queue_param(ngx_conf_t *cf, ngx_str_t *value,
         return NGX_CONF_OK;
     }
 
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "invalid parameter \"%V\" in \"mistral_queue\" "
+                       "directive, it must be \"tokens=\" or \"timeout=\"",
                        value);
 
     return NGX_CONF_ERROR;

@@ -19,6 +19,12 @@
 #define NGX_HTTP_MISTRAL_LIBRARY      "/libmst_cuda.so"
 #define NGX_HTTP_MISTRAL_NODE         "/dev/nvidiactl"
 
+/* what a value must be */
+#define NGX_HTTP_MISTRAL_DEVICES      "\"auto\", \"cpu\", \"cuda\" or " \
+                                      "\"cuda:N\""
+#define NGX_HTTP_MISTRAL_KV_SIZE      "\"size=\" with 1m or more, or with " \
+                                      "1% to 100% of what there is"
+
 /* who takes a value */
 #define NGX_HTTP_MISTRAL_ON_CPU       1
 #define NGX_HTTP_MISTRAL_ON_CUDA      2
@@ -136,7 +142,8 @@ ngx_http_mistral_device_device(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
         }
 
         if (s.len < 6 || s.len > 8 || ngx_atoi(s.data + 5, s.len - 5) < 0) {
-            return ngx_http_mistral_model_invalid(cf, &s);
+            return ngx_http_mistral_model_invalid(cf, &s,
+                                                  NGX_HTTP_MISTRAL_DEVICES);
         }
 
     } else if (ngx_strcmp(s.data, "cuda") == 0) {
@@ -145,7 +152,8 @@ ngx_http_mistral_device_device(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
     } else if (ngx_strcmp(s.data, "auto") != 0
                && ngx_strcmp(s.data, "cpu") != 0)
     {
-        return ngx_http_mistral_model_invalid(cf, &s);
+        return ngx_http_mistral_model_invalid(cf, &s,
+                                              NGX_HTTP_MISTRAL_DEVICES);
     }
 
     ngx_memcpy(setup->device, s.data, s.len + 1);
@@ -234,7 +242,8 @@ ngx_http_mistral_device_size(ngx_conf_t *cf, mst_setup_t *setup)
         percent = ngx_atoi(s.data, s.len - 1);
 
         if (percent < 1 || percent > 100) {
-            return ngx_http_mistral_model_invalid(cf, &value[2]);
+            return ngx_http_mistral_model_invalid(cf, &value[2],
+                                                  NGX_HTTP_MISTRAL_KV_SIZE);
         }
 
         setup->kv_percent = percent;
@@ -245,7 +254,8 @@ ngx_http_mistral_device_size(ngx_conf_t *cf, mst_setup_t *setup)
     size = ngx_parse_offset(&s);
 
     if (size < NGX_HTTP_MISTRAL_KV_MIN) {
-        return ngx_http_mistral_model_invalid(cf, &value[2]);
+        return ngx_http_mistral_model_invalid(cf, &value[2],
+                                              NGX_HTTP_MISTRAL_KV_SIZE);
     }
 
     setup->kv_size = size;
@@ -281,7 +291,8 @@ ngx_http_mistral_device_invariant(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
         m->setup->batch_invariant = 1;
 
     } else if (ngx_strcmp(value[1].data, "off") != 0) {
-        return ngx_http_mistral_model_invalid(cf, &value[1]);
+        return ngx_http_mistral_model_invalid(cf, &value[1],
+                                              "\"on\" or \"off\"");
     }
 
     return NGX_CONF_OK;
@@ -312,9 +323,13 @@ static char *
 ngx_http_mistral_device_kind(ngx_conf_t *cf,
     const ngx_http_mistral_kind_t *kinds, ngx_uint_t *i)
 {
-    ngx_str_t  *value;
+    u_char      *p, must[128];
+    ngx_str_t   *value;
+    const char  *mark;
 
     value = cf->args->elts;
+    p = must;
+    mark = "";
 
     for (*i = 0; kinds[*i].name != NULL; (*i)++) {
 
@@ -332,7 +347,22 @@ ngx_http_mistral_device_kind(ngx_conf_t *cf,
         return NGX_CONF_ERROR;
     }
 
-    return ngx_http_mistral_model_invalid(cf, &value[1]);
+    for (*i = 0; kinds[*i].name != NULL; (*i)++) {
+        if (kinds[*i].on) {
+            p = ngx_slprintf(p, must + sizeof(must) - 1, "%s%s", mark,
+                             kinds[*i].name);
+            mark = " | ";
+        }
+    }
+
+    if (ngx_strncmp(value[1].data, "size=", 5) == 0) {
+        p = ngx_slprintf(p, must + sizeof(must) - 1,
+                         ", and \"size=\" after it");
+    }
+
+    *p = '\0';
+
+    return ngx_http_mistral_model_invalid(cf, &value[1], (char *) must);
 }
 
 

@@ -66,7 +66,9 @@ struct ngx_http_mistral_engine_s {
 
 
 /* model.c: complains of "value" in this line; a number from 1 to max */
-char *ngx_http_mistral_model_invalid(ngx_conf_t *cf, ngx_str_t *value);
+/* must is what it has to be, the end of a sentence */
+char *ngx_http_mistral_model_invalid(ngx_conf_t *cf, ngx_str_t *value,
+    const char *must);
 char *ngx_http_mistral_model_number(ngx_conf_t *cf, ngx_str_t *value,
     uint32_t max, uint32_t *number);
 

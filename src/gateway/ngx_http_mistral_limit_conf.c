@@ -40,6 +40,7 @@ static char *ngx_http_mistral_quota(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 static ngx_int_t ngx_http_mistral_limit_params(ngx_conf_t *cf,
     ngx_uint_t first, ngx_http_mistral_limit_param_t *params);
+static const char *ngx_http_mistral_limit_hint(ngx_str_t *value);
 static ngx_int_t ngx_http_mistral_limit_invalid(ngx_conf_t *cf,
     ngx_http_mistral_limit_param_t *p, const char *why);
 static ngx_http_mistral_limit_zone_t *ngx_http_mistral_limit_add_zone(
@@ -580,9 +581,12 @@ ngx_http_mistral_limit_params(ngx_conf_t *cf, ngx_uint_t first,
         }
 
         if (p->name.len == 0 || p->value.data) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s parameter \"%V\"",
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "%s parameter \"%V\" in \"%V\" directive%s",
                                p->name.len ? "duplicate" : "invalid",
-                               &value[i]);
+                               &value[i], &value[0],
+                               p->name.len || first > 1
+                               ? "" : ngx_http_mistral_limit_hint(&value[i]));
             return NGX_ERROR;
         }
 
@@ -591,6 +595,38 @@ ngx_http_mistral_limit_params(ngx_conf_t *cf, ngx_uint_t first,
     }
 
     return NGX_OK;
+}
+
+
+/* what a zone has is easily written to the line that uses it */
+
+static const char *
+ngx_http_mistral_limit_hint(ngx_str_t *value)
+{
+    ngx_uint_t  i;
+
+    static const struct {
+        const char  *name;
+        const char  *hint;
+    } hints[] = {
+        { "rate=", ", it belongs to \"mistral_limit_zone\"" },
+        { "burst=", ", it belongs to \"mistral_limit_zone\"" },
+        { "quota=", ", it belongs to \"mistral_quota_zone\"" },
+        { "window=", ", it belongs to \"mistral_quota_zone\"" },
+        { "align=", ", it belongs to \"mistral_quota_zone\"" },
+        { "state=", ", it belongs to \"mistral_quota_zone\"" }
+    };
+
+    for (i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
+        if (ngx_strncmp(value->data, hints[i].name,
+                        ngx_strlen(hints[i].name))
+            == 0)
+        {
+            return hints[i].hint;
+        }
+    }
+
+    return "";
 }
 
 

@@ -253,7 +253,8 @@ ngx_http_mistral_model_path(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
     path = value[1];
 
     if (path.len == 0) {
-        return ngx_http_mistral_model_invalid(cf, &path);
+        return ngx_http_mistral_model_invalid(cf, &path, "a file or a "
+                                              "directory");
     }
 
     if (ngx_strncmp(path.data, "null:", 5) != 0
@@ -284,7 +285,8 @@ ngx_http_mistral_model_chat_template(ngx_conf_t *cf,
     value = cf->args->elts;
 
     if (value[1].len == 0) {
-        return ngx_http_mistral_model_invalid(cf, &value[1]);
+        return ngx_http_mistral_model_invalid(cf, &value[1],
+                                              "a file or \"mistral-v...\"");
     }
 
     return ngx_http_mistral_template_set(cf, b->model, &value[1]) == NGX_OK
@@ -411,7 +413,8 @@ ngx_http_mistral_model_reload(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
         return NGX_CONF_OK;
     }
 
-    return ngx_http_mistral_model_invalid(cf, &value[1]);
+    return ngx_http_mistral_model_invalid(cf, &value[1],
+                                          "\"overlap\" or \"drain\"");
 }
 
 
@@ -517,7 +520,8 @@ ngx_http_mistral_model_name_ok(ngx_conf_t *cf, ngx_str_t *name, size_t max,
 
     if (name->len == 0 || i < name->len) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid model name \"%V\"", name);
+                           "invalid model name \"%V\", it must be of letters, "
+                           "digits and \"%s\"", name, others);
         return NGX_ERROR;
     }
 
@@ -526,15 +530,16 @@ ngx_http_mistral_model_name_ok(ngx_conf_t *cf, ngx_str_t *name, size_t max,
 
 
 char *
-ngx_http_mistral_model_invalid(ngx_conf_t *cf, ngx_str_t *value)
+ngx_http_mistral_model_invalid(ngx_conf_t *cf, ngx_str_t *value,
+    const char *must)
 {
     ngx_str_t  *name;
 
     name = cf->args->elts;
 
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "invalid value \"%V\" in \"%V\" directive",
-                       value, name);
+                       "invalid value \"%V\" in \"%V\" directive, it must "
+                       "be %s", value, name, must);
 
     return NGX_CONF_ERROR;
 }

@@ -35,6 +35,8 @@ static ngx_int_t ngx_http_mistral_preread_init(ngx_conf_t *cf);
 static void *ngx_http_mistral_preread_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_mistral_preread_merge_loc_conf(ngx_conf_t *cf,
     void *parent, void *child);
+static char *ngx_http_mistral_preread_set(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 static ngx_int_t ngx_http_mistral_preread_handler(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_mistral_preread_mode(ngx_http_request_t *r);
 static ngx_int_t ngx_http_mistral_preread_credential(ngx_http_request_t *r);
@@ -59,10 +61,10 @@ static ngx_command_t  ngx_http_mistral_preread_commands[] = {
 
     { ngx_string("mistral_preread"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_enum_slot,
+      ngx_http_mistral_preread_set,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_mistral_preread_loc_conf_t, mode),
-      &ngx_http_mistral_preread_modes },
+      0,
+      NULL },
 
       ngx_null_command
 };
@@ -147,6 +149,40 @@ ngx_http_mistral_preread_merge_loc_conf(ngx_conf_t *cf, void *parent,
                               NGX_HTTP_MISTRAL_PREREAD_OFF);
 
     return NGX_CONF_OK;
+}
+
+
+/* the enum's own message names neither the directive nor the values */
+
+static char *
+ngx_http_mistral_preread_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_mistral_preread_loc_conf_t *plcf = conf;
+
+    ngx_str_t        *value;
+    ngx_conf_enum_t  *e;
+
+    if (plcf->mode != NGX_CONF_UNSET_UINT) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    for (e = ngx_http_mistral_preread_modes; e->name.len; e++) {
+        if (e->name.len == value[1].len
+            && ngx_strcasecmp(e->name.data, value[1].data) == 0)
+        {
+            plcf->mode = e->value;
+            return NGX_CONF_OK;
+        }
+    }
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "invalid value \"%V\" in \"%V\" directive, it must "
+                       "be \"off\", \"on\" or \"auth\"", &value[1],
+                       &cmd->name);
+
+    return NGX_CONF_ERROR;
 }
 
 

@@ -229,8 +229,8 @@ ngx_http_mistral_pressure_deadline(ngx_conf_t *cf, ngx_command_t *cmd,
     if (ngx_strncmp(value[1].data, "ttft=", 5) != 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid parameter \"%V\" in \"mistral_deadline\" "
-                           "directive, it must be \"ttft=time\" or \"off\"",
-                           &value[1]);
+                           "directive, it must be \"ttft=time\", "
+                           "\"ttft=$variable\" or \"off\"", &value[1]);
         return NGX_CONF_ERROR;
     }
 
