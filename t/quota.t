@@ -24,6 +24,7 @@ killed();
 by_hand();
 many();
 broken();
+unwritable();
 other_configurations();
 two_servers();
 borders();
@@ -232,6 +233,34 @@ sub broken {
     is(spend('alice', 5), $left - 10, 'the quota goes on');
     stop_nginx();
     unlink $File, "$File.broken";
+}
+
+
+# that is said once, however often it is tried, and that it is over
+
+sub unwritable {
+    quota_conf();
+    run_nginx();
+    ok(ready(), 'ready');
+
+    my $no = qr/cannot write "\Q$File\E\.new" .* \(17: /;
+
+    mark();
+    mkdir "$File.new" or die $!;                   # where it is written
+    spend('dora', 1);
+    ok(wait_for(sub { log_since() =~ $no }), 'a state that cannot be written');
+
+    sleep 5;                                       # it is tried each second
+    my $n = () = log_since() =~ /$no/g;
+    is($n, 1, 'one line of it');
+
+    mark();
+    rmdir "$File.new" or die $!;
+    ok(wait_for(sub { (saved('dora') // 0) == 2 }), 'it is written later');
+    ok(wait_for(sub { log_since() =~ /\[notice\].*"q" is written again/ }),
+       'and that is said');
+    stop_nginx();
+    unlink $File;
 }
 
 

@@ -225,6 +225,8 @@ struct ngx_http_mistral_limit_table_s {
     ngx_uint_t                       dirty;
     uint64_t                         saved_ns; /* begun */
     uint64_t                         save_ns;  /* how long it took */
+    _Atomic uint32_t                 unwritten;    /* cannot be, and this is
+                                                  logged */
     ino_t                            file_ino;
     off_t                            file_size;
     struct timespec                  file_mtime;

@@ -111,6 +111,11 @@ ngx_http_mistral_limit_init_zone(ngx_shm_zone_t *shm_zone, void *data)
 
     zone->table = old->table;
 
+    /* the state may be another file now; if it cannot be written, either, that
+       is said again */
+
+    atomic_store(&zone->table->unwritten, 0);
+
     return ngx_http_mistral_quota_init(zone, 0);
 }
 

@@ -7,6 +7,8 @@
  * It is written beside and renamed, so that it is always whole.  A lock on
  * its directory makes writers take turns; the kernel gives it back whatever
  * happens.  What somebody else wrote meanwhile is read first (quota_state.c).
+ * One that cannot be written is tried for ever and logged once until it can
+ * be, and at a worker's end.
  *
  * What is written lies in the system's cache until a worker's end writes it
  * to the disk: fsync() would let the worker's streams wait.  After a power
@@ -298,9 +300,13 @@ ngx_http_mistral_quota_lock(ngx_http_mistral_limit_zone_t *zone,
               O_RDONLY|O_DIRECTORY|O_CLOEXEC);
 
     if (fd == -1) {
-        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, ngx_errno,
-                      "cannot open directory \"%V\" of mistral_quota_zone "
-                      "\"%V\"", &zone->directory, &zone->name);
+        if (!atomic_exchange(&zone->table->unwritten, 1) || wait) {
+            ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, ngx_errno,
+                          "cannot open directory \"%V\" of "
+                          "mistral_quota_zone \"%V\"",
+                          &zone->directory, &zone->name);
+        }
+
         return -1;
     }
 
@@ -404,10 +410,19 @@ ngx_http_mistral_quota_write(ngx_http_mistral_limit_zone_t *zone,
         || ngx_http_mistral_quota_put(path, out, sync) != NGX_OK
         || rename(path, (char *) zone->state.data) == -1)
     {
-        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, ngx_errno,
-                      "cannot write \"%s\" for the state of "
-                      "mistral_quota_zone \"%V\"", path, &zone->name);
+        if (!atomic_exchange(&zone->table->unwritten, 1) || sync) {
+            ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, ngx_errno,
+                          "cannot write \"%s\" for the state of "
+                          "mistral_quota_zone \"%V\"", path, &zone->name);
+        }
+
         return NGX_ERROR;
+    }
+
+    if (atomic_exchange(&zone->table->unwritten, 0)) {
+        ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
+                      "the state of mistral_quota_zone \"%V\" is written "
+                      "again", &zone->name);
     }
 
     ngx_http_mistral_quota_remember(zone);
