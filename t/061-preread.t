@@ -9,6 +9,7 @@ no_long_string();
 our $Http = <<'EOC';
 mistral_model null { path null:; context 100000; }
 mistral_model other { path null:rate=20; context 4096; alias alias; }
+log_format third '$connection_requests $status $mistral_model;';
 log_format early '$status model=$mistral_model max=$mistral_max_tokens '
     'stream=$mistral_stream user=$mistral_user who=$mistral_effective_model '
     'kept=$kept id=$mistral_request_id;';
@@ -59,14 +60,14 @@ see "mistral_preread"
 location /v1/ {
     limit_req     zone=models;
     mistral_pass  $mistral_model;
-    access_log    logs/access.log early;
+    access_log    logs/access.log third;
 }
 --- raw_request eval
 CORE::join '', map { "POST /v1/completions HTTP/1.1\r\nHost: a\r\nConnection: $_\r\nContent-Length: 44\r\n\r\n"
                . '{"model":"null","prompt":"a","max_tokens":2}' } qw/ keep-alive keep-alive close /
 --- response_body_like: "Th"
 --- access_log eval
-qr/(200 model=null .*\n){3}/
+["1 200 null;", "2 200 null;", "3 200 null;"]
 --- grep_error_log eval
 qr/\[warn\].*has no value, see "mistral_preread"/
 --- grep_error_log_out eval
