@@ -615,7 +615,8 @@ test_refused(void **state)
 
     (void) state;
 
-    refused("cuda:0", 1, 0, "device cuda:0: this build computes on the CPU");
+    refused("cuda:0", 1, 0, "device cuda:0: the engine was given "
+            "no libmst_cuda.so");
     refused("auto", 1, 0, "model.gguf: ");     /* a text is no GGUF file */
 
     /* before anything is started */
