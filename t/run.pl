@@ -32,7 +32,8 @@ my $build = $ENV{BUILD} || 'build';
 # (life_limits: of memory, of which the sanitizers want more)
 
 my $plain = qr{/(?:bench|conf|cuda|docs|fuzz|life_limits|make|mistralai_test
-                 |runner|style|systemd|tokenizer_test|tools_bench|tsan)\.(?:t|py)$}x;
+                 |runner|style|systemd|tokenizer_test|tools_bench|tsan)
+               \.(?:t|py)$}x;
 my $long = $ENV{LONG} ? qr/^$/ : qr{/(?:tools|openai_test)\.};
 
 $ENV{CMOCKA_MESSAGE_OUTPUT} = 'TAP';
