@@ -337,7 +337,7 @@ mistral_diagnose(int argc, char **argv)
     }
 
     d.json = mistral_diagnose_conf.json;
-    d.checks = json_array();
+    d.checks = d.json ? json_array() : NULL;
 
     mistral_diagnose_say(&d, MISTRAL_FOUND, "program", "mistral " MST_VERSION
                          ", %u cores may be used", mst_cpu_pool_cores());
