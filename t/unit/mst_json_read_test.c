@@ -5,17 +5,9 @@
  * whose work is bounded, by their count.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "api/mst_json_read.h"
-#include "base/mst_buf.h"
+#include "mst_json_pieces.h"
 
 #define SEED    20261130u
 #define ROUNDS  20000
@@ -30,39 +22,6 @@ rnd(uint32_t n)
     seed = seed * 1664525u + 1013904223u;
 
     return (uint32_t) ((uint64_t) (seed >> 8) * n >> 24);
-}
-
-
-/* the end of the text stands at the end of its heap block, for ASan; *turns
-   gets how many times there was more to do */
-
-static json_t *
-pieces(const char *text, size_t len, size_t budget, size_t *turns,
-    mst_api_error_t *e)
-{
-    int               rc;
-    char             *copy;
-    json_t           *root;
-    mst_json_read_t  *r;
-
-    memset(e, 0, sizeof(mst_api_error_t));
-    copy = malloc(len ? len : 1);
-    memcpy(copy, text, len);
-
-    r = mst_json_read_create(copy, len);
-    assert_non_null(r);
-
-    for (*turns = 0; (rc = mst_json_read_run(r, budget, e)) == MST_AGAIN;
-         (*turns)++)
-    {
-        assert_true(*turns < 1u << 24);
-    }
-
-    root = rc == MST_OK ? mst_json_read_take(r) : NULL;
-    mst_json_read_destroy(r);
-    free(copy);
-
-    return root;
 }
 
 
@@ -251,29 +210,10 @@ test_random(void **state)
 }
 
 
-/* pieces of one text: what a budget's work is, by how often it was not
-   enough */
-
 static void
 test_pieces(void **state)
 {
-    size_t           i, n, turns;
-    json_t          *root;
-    mst_buf_t        b;
-    mst_api_error_t  e;
-
-    static const struct {
-        const char  *open;
-        const char  *unit;
-        const char  *close;
-        double       least;            /* turns for 4096 bytes of it */
-    } cases[] = {
-        { "{\"a\":\"", "a", "\"}", 1 },
-        { "{\"a\":\"", " ", "\"}", 1 },
-        { "{\"a\":\"", "\xd1\x8f", "\"}", 0.9 },
-        { "{\"a\":\"", "\xd0\xb4\xe6\x97\xa5n", "\"}", 0.9 },
-        { "{\"a\":\"", "\\n", "\"}", 4 },
-        { "{\"a\":\"", "\\u0416", "\"}", 2 },
+    static const pieces_case_t  cases[] = {
         { "{\"a\":[0", ",0", "]}", 30 },
         { "{\"a\":[0", ",\"b\"", "]}", 15 },
         { "{", " ", "}", 1 },
@@ -282,61 +222,7 @@ test_pieces(void **state)
 
     (void) state;
 
-    mst_buf_init(&b);
-
-    for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        mst_buf_reset(&b);
-        (void) mst_buf_text(&b, cases[i].open);
-
-        for (n = 0; b.len < 1 << 19; n++) {
-            (void) mst_buf_text(&b, cases[i].unit);
-        }
-
-        (void) mst_buf_text(&b, cases[i].close);
-        root = pieces(b.data, b.len, 4096, &turns, &e);
-
-        if (root == NULL) {
-            fail_msg("case %zu: %s", i, e.message);
-        }
-
-        if ((double) turns < cases[i].least * (double) (b.len / 4096 - 1)) {
-            fail_msg("case %zu: %zu turns", i, turns);
-        }
-
-        json_decref(root);
-    }
-
-    mst_buf_fini(&b);
-}
-
-
-static void
-test_keys(void **state)
-{
-    size_t           turns;
-    json_t          *root;
-    mst_buf_t        b;
-    mst_api_error_t  e;
-
-    (void) state;
-
-    mst_buf_init(&b);
-    assert_int_equal(mst_buf_reserve(&b, MST_JSON_MAX_KEY + 16), MST_OK);
-    (void) mst_buf_text(&b, "{\"");
-    memset(b.data + b.len, 'k', MST_JSON_MAX_KEY);
-    b.len += MST_JSON_MAX_KEY;
-    (void) mst_buf_text(&b, "\":1}");
-
-    root = pieces(b.data, b.len, SIZE_MAX, &turns, &e);
-    assert_non_null(root);
-    json_decref(root);
-
-    b.len -= 4;
-    (void) mst_buf_text(&b, "k\":1}");
-    assert_null(pieces(b.data, b.len, SIZE_MAX, &turns, &e));
-    assert_non_null(strstr(e.message, "a key of more than 65536 bytes"));
-
-    mst_buf_fini(&b);
+    pieces_case(cases, sizeof(cases) / sizeof(*cases));
 }
 
 
@@ -370,7 +256,6 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_keys),
         cmocka_unit_test(test_left)
     };
 
