@@ -146,6 +146,7 @@ mistral_bench_signal(int sig)
 static int
 mistral_bench_check_engine(const mistral_bench_conf_t *c)
 {
+    mst_err_t         err;
     mst_model_conf_t  mc;
 
     if (c->url) {
@@ -158,11 +159,10 @@ mistral_bench_check_engine(const mistral_bench_conf_t *c)
                                 "--model FILE");
     }
 
-    if (mistral_device("bench", c->device, &mc) != MISTRAL_OK
-        || mistral_device_dtype("bench", c->dtype, &mc) != MISTRAL_OK
-        || mistral_device_kv("bench", c->kv_cache, &mc) != MISTRAL_OK)
+    if (mistral_device(c->device, c->dtype, c->kv_cache, &mc, &err)
+        != MISTRAL_OK)
     {
-        return MISTRAL_USAGE;
+        return mistral_complain(MISTRAL_USAGE, "bench", "%s", err.text);
     }
 
     if (c->concurrency || c->requests || c->duration > 0 || c->rate > 0

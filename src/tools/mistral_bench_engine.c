@@ -454,9 +454,9 @@ mistral_case_model(mistral_cases_t *b, mst_checkpoint_t *cp)
     mc.weight_layouts = (uint32_t) b->conf->weight_layouts;
     mc.batch_invariant = b->conf->batch_invariant;
 
-    if (mistral_device("bench", b->conf->device, &mc) != MISTRAL_OK
-        || mistral_device_dtype("bench", b->conf->dtype, &mc) != MISTRAL_OK
-        || mistral_device_kv("bench", b->conf->kv_cache, &mc) != MISTRAL_OK)
+    if (mistral_device(b->conf->device, b->conf->dtype, b->conf->kv_cache, &mc,
+                       &b->err)
+        != MISTRAL_OK)
     {
         mst_checkpoint_close(cp);
         return MST_ERROR;

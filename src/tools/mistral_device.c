@@ -14,11 +14,35 @@
 #define MISTRAL_DEVICE_LIBRARY  "/libmst_cuda.so"
 
 
+typedef struct {
+    const char  *name;
+    int          value;
+} mistral_device_name_t;
+
+
 static char  mistral_device_path[PATH_MAX + sizeof(MISTRAL_DEVICE_LIBRARY)];
 
 
-int
-mistral_device(const char *command, const char *name, mst_model_conf_t *conf)
+static const mistral_device_name_t  mistral_device_dtypes[] = {
+    { "auto", MST_DTYPE_AUTO },
+    { "bf16", MST_DTYPE_BF16 },
+    { "fp8", MST_DTYPE_FP8 },
+    { "int4", MST_DTYPE_INT4 },
+    { NULL, 0 }
+};
+
+static const mistral_device_name_t  mistral_device_kvs[] = {
+    { "f32", MST_KV_F32 },
+    { "f16", MST_KV_F16 },
+    { "q8", MST_KV_Q8 },
+    { "bf16", MST_KV_BF16 },
+    { "fp8", MST_KV_FP8 },
+    { NULL, 0 }
+};
+
+
+static int
+mistral_device_number(const char *name, mst_model_conf_t *conf, mst_err_t *err)
 {
     char           *end, *slash;
     ssize_t         n;
@@ -33,8 +57,8 @@ mistral_device(const char *command, const char *name, mst_model_conf_t *conf)
              ? strtoul(name + 5, &end, 10) : 0;
 
     if (end == NULL || *end != '\0' || number > 999) {
-        return mistral_complain(MISTRAL_USAGE, command, "--device \"%s\" is "
-                                "not cpu or cuda:N", name);
+        (void) mst_err_set(err, "--device \"%s\" is not cpu or cuda:N", name);
+        return MISTRAL_USAGE;
     }
 
     n = readlink("/proc/self/exe", mistral_device_path, PATH_MAX - 1);
@@ -51,67 +75,42 @@ mistral_device(const char *command, const char *name, mst_model_conf_t *conf)
 }
 
 
-int
-mistral_device_dtype(const char *command, const char *name,
-    mst_model_conf_t *conf)
+/* NULL where no name of the list is meant */
+
+static const mistral_device_name_t *
+mistral_device_find(const mistral_device_name_t *names, const char *name)
 {
-    size_t  i;
-
-    static const struct {
-        const char   *name;
-        mst_dtype_t   dtype;
-    } dtypes[] = {
-        { "auto", MST_DTYPE_AUTO },
-        { "bf16", MST_DTYPE_BF16 },
-        { "fp8", MST_DTYPE_FP8 },
-        { "int4", MST_DTYPE_INT4 }
-    };
-
-    if (name == NULL) {
-        return MISTRAL_OK;
+    while (names->name && strcmp(names->name, name) != 0) {
+        names++;
     }
 
-    for (i = 0; i < sizeof(dtypes) / sizeof(*dtypes); i++) {
-        if (strcmp(name, dtypes[i].name) == 0) {
-            conf->dtype = dtypes[i].dtype;
-            return MISTRAL_OK;
-        }
-    }
-
-    return mistral_complain(MISTRAL_USAGE, command, "--dtype \"%s\" is not "
-                            "auto, bf16, fp8 or int4", name);
+    return names->name ? names : NULL;
 }
 
 
 int
-mistral_device_kv(const char *command, const char *name,
-    mst_model_conf_t *conf)
+mistral_device(const char *device, const char *dtype, const char *kv_cache,
+    mst_model_conf_t *conf, mst_err_t *err)
 {
-    size_t  i;
+    const mistral_device_name_t  *d, *kv;
 
-    static const struct {
-        const char     *name;
-        mst_kv_type_t   type;
-    } kvs[] = {
-        { "f32", MST_KV_F32 },
-        { "f16", MST_KV_F16 },
-        { "q8", MST_KV_Q8 },
-        { "bf16", MST_KV_BF16 },
-        { "fp8", MST_KV_FP8 }
-    };
+    d = mistral_device_find(mistral_device_dtypes, dtype ? dtype : "auto");
+    kv = kv_cache ? mistral_device_find(mistral_device_kvs, kv_cache) : NULL;
 
-    if (name == NULL) {
-        conf->kv_type = MST_KV_AUTO;
-        return MISTRAL_OK;
+    if (d == NULL) {
+        (void) mst_err_set(err, "--dtype \"%s\" is not auto, bf16, fp8 or int4",
+                           dtype);
+        return MISTRAL_USAGE;
     }
 
-    for (i = 0; i < sizeof(kvs) / sizeof(*kvs); i++) {
-        if (strcmp(name, kvs[i].name) == 0) {
-            conf->kv_type = kvs[i].type;
-            return MISTRAL_OK;
-        }
+    if (kv_cache && kv == NULL) {
+        (void) mst_err_set(err, "--kv-cache \"%s\" is not f32, f16, q8, bf16 "
+                           "or fp8", kv_cache);
+        return MISTRAL_USAGE;
     }
 
-    return mistral_complain(MISTRAL_USAGE, command, "--kv-cache \"%s\" is "
-                            "not f32, f16, q8, bf16 or fp8", name);
+    conf->dtype = (mst_dtype_t) d->value;
+    conf->kv_type = kv ? (mst_kv_type_t) kv->value : MST_KV_AUTO;
+
+    return mistral_device_number(device, conf, err);
 }

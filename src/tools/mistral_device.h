@@ -10,18 +10,14 @@
 #include "model/mst_forward.h"
 
 
-/* NULL or "cpu": conf stays as it is.  MISTRAL_OK, or MISTRAL_USAGE after a
-   complaint of the command.  The library is the one beside the program. */
-int mistral_device(const char *command, const char *name,
-    mst_model_conf_t *conf);
-
-/* "--dtype auto|bf16|fp8", NULL = auto; as above */
-int mistral_device_dtype(const char *command, const char *name,
-    mst_model_conf_t *conf);
-
-/* "--kv-cache NAME", NULL = auto; as above */
-int mistral_device_kv(const char *command, const char *name,
-    mst_model_conf_t *conf);
+/*
+ * Writes into conf what the options say; each may be NULL: the CPU, the types
+ * of the file, and what the device has for keys and values.  The library of
+ * "cuda:N" is the one beside the program.  MISTRAL_OK, or MISTRAL_USAGE with a
+ * sentence in err.
+ */
+int mistral_device(const char *device, const char *dtype, const char *kv_cache,
+    mst_model_conf_t *conf, mst_err_t *err);
 
 
 #endif /* MISTRAL_DEVICE_H */

@@ -325,10 +325,10 @@ mistral_diagnose(int argc, char **argv)
 
     device = mistral_diagnose_conf.device ? mistral_diagnose_conf.device
                                           : "cuda:0";
-    rc = mistral_device("diagnose", device, &conf);
+    rc = mistral_device(device, NULL, NULL, &conf, &err);
 
     if (rc != MISTRAL_OK) {
-        return rc;
+        return mistral_complain(rc, "diagnose", "%s", err.text);
     }
 
     if (conf.library == NULL) {

@@ -399,9 +399,8 @@ mistral_generate_load(mistral_generate_t *g, const mst_log_t *log)
 
     mc.weight_layouts = (uint32_t) c->weight_layouts;
 
-    if (mistral_device("generate", c->device, &mc) != MISTRAL_OK
-        || mistral_device_dtype("generate", c->dtype, &mc) != MISTRAL_OK
-        || mistral_device_kv("generate", c->kv_cache, &mc) != MISTRAL_OK)
+    if (mistral_device(c->device, c->dtype, c->kv_cache, &mc, &g->err)
+        != MISTRAL_OK)
     {
         return MISTRAL_USAGE;
     }
