@@ -3,7 +3,7 @@
  * Token limits and quotas: what limit.c, limit_conf.c, limit_zone.c and
  * quota.c share.
  *
- *   limit_conf.c  the directives
+ *   limit_conf.c  the directives; limit_zone_conf.c those of zones
  *   limit.c       a request: what it asks for, what it used, what it is told
  *   limit_debit.c debits, who holds them, and whose holder is dead
  *   limit_zone.c  the shared memory: keys
@@ -139,6 +139,13 @@ typedef struct {
 } ngx_http_mistral_debit_t;
 
 
+/* name=value of a line; the value's data NULL: not given */
+typedef struct {
+    ngx_str_t                        name;
+    ngx_str_t                        value;
+} ngx_http_mistral_limit_param_t;
+
+
 /* a node's contents; under the zone's lock, "now" as the kind has it */
 struct ngx_http_mistral_limit_kind_s {
     const char  *zone;                         /* the directives' names */
@@ -238,6 +245,19 @@ extern const ngx_http_mistral_policy_t  ngx_http_mistral_limit_policy;
 extern const ngx_http_mistral_limit_kind_t  ngx_http_mistral_limit_bucket;
 extern const ngx_http_mistral_limit_kind_t  ngx_http_mistral_limit_quota;
 
+
+/* limit_conf.c; the line's parameters from the first on, into a table that
+   ends with an empty name; invalid: logs why, and is NGX_ERROR */
+ngx_int_t ngx_http_mistral_limit_params(ngx_conf_t *cf, ngx_uint_t first,
+    ngx_http_mistral_limit_param_t *params);
+ngx_int_t ngx_http_mistral_limit_invalid(ngx_conf_t *cf,
+    ngx_http_mistral_limit_param_t *p, const char *why);
+
+/* limit_zone_conf.c */
+char *ngx_http_mistral_limit_zone(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_mistral_quota_zone(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 
 /* limit.c; get_ctx: NULL, it has come to no limit; seconds: until there is
    enough, 0: never */
