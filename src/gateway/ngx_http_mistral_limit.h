@@ -4,7 +4,9 @@
  * quota.c share.
  *
  *   limit_conf.c  the directives; limit_zone_conf.c those of zones
- *   limit.c       a request: what it asks for, what it used, what it is told
+ *   limit.c       a request: what it used, and what its tokens may still take
+ *   limit_ask.c   what it asks for, and its refusal
+ *   limit_show.c  what it is told
  *   limit_debit.c debits, who holds them, and whose holder is dead
  *   limit_zone.c  the shared memory: keys
  *   bucket.c      what a key's node is for a limit
@@ -203,6 +205,14 @@ typedef struct {
 } ngx_http_mistral_limit_ctx_t;
 
 
+/* what an answer has taken so far, by all that may be counted */
+typedef struct {
+    uint64_t                         prompt;
+    uint64_t                         cached;
+    uint64_t                         completion;
+} ngx_http_mistral_limit_used_t;
+
+
 /* an open debit, in the shared memory */
 struct ngx_http_mistral_limit_hold_s {
     mst_hold_t                       hold;     /* in its node */
@@ -259,10 +269,16 @@ char *ngx_http_mistral_limit_zone(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_mistral_quota_zone(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* limit.c; get_ctx: NULL, it has come to no limit; seconds: until there is
-   enough, 0: never */
+/* limit.c; get_ctx: NULL, it has come to no limit */
 ngx_http_mistral_limit_ctx_t *ngx_http_mistral_limit_get_ctx(
     ngx_http_request_t *r);
+uint64_t ngx_http_mistral_limit_real(const ngx_http_mistral_limit_t *limit,
+    const ngx_http_mistral_limit_used_t *used);
+
+/* limit_ask.c; all of them (NULL: none), each a debit more; NGX_DECLINED: the
+   request has its error; seconds: until there is enough, 0: never */
+ngx_int_t ngx_http_mistral_limit_ask(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_limit_ctx_t *lctx, ngx_array_t *limits);
 uint64_t ngx_http_mistral_limit_seconds(ngx_http_mistral_debit_t *d);
 
 /* limit_show.c */
