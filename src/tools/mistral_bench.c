@@ -159,6 +159,8 @@ mistral_bench_check_engine(const mistral_bench_conf_t *c)
                                 "--model FILE");
     }
 
+    err.text[0] = '\0';
+
     if (mistral_device(c->device, c->dtype, c->kv_cache, &mc, &err)
         != MISTRAL_OK)
     {

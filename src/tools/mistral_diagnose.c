@@ -325,6 +325,7 @@ mistral_diagnose(int argc, char **argv)
 
     device = mistral_diagnose_conf.device ? mistral_diagnose_conf.device
                                           : "cuda:0";
+    err.text[0] = '\0';
     rc = mistral_device(device, NULL, NULL, &conf, &err);
 
     if (rc != MISTRAL_OK) {
@@ -354,7 +355,6 @@ mistral_diagnose(int argc, char **argv)
         p.device = conf.device;
         p.line = mistral_diagnose_line;
         p.data = &d;
-        err.text[0] = '\0';
 
         (void) probe(&p, &err);        /* its lines have said why */
     }
