@@ -125,12 +125,16 @@ FLAGS_CUDA  = -isystem $(CUDA)/include
 cuda: cuda-toolkit
 	@$(MAKE) --no-print-directory $(CUDA_LIB)
 
+# nvcc compiles the host's half by g++
+
 cuda-toolkit:
 	@command -v $(NVCC) >/dev/null || { echo "make cuda needs nvcc of the" \
 	    "CUDA toolkit, there is no $(NVCC): see NVCC= and CUDA="; false; }
 	@[ -e $(CUDA)/include/cublasLt.h ] || { echo "make cuda needs cuBLASLt" \
 	    "of the CUDA toolkit, there is no $(CUDA)/include/cublasLt.h: see" \
 	    "CUDA="; false; }
+	@command -v g++ >/dev/null \
+	    || $(MAKE) --no-print-directory deps PACKAGES=g++
 
 # What ptxas says of registers and spills stays beside the object (t/cuda.t).
 # Other flags, such as other targets, make other objects.
