@@ -15,7 +15,6 @@ is "null:...".  Needs build/mistral, the module, build/libmst_cuda.so for
 something failed, never because of a time.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -24,31 +23,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
 
-import gateway
+import common
 
-WORDS = ('time year people way day man thing woman life child world school '
-         'state family student group country problem hand part place case '
-         'week company system program question work number night').split()
-
-CONF = """
-load_module           %(build)s/ngx_http_mistral_module.so;
-daemon                off;
-worker_processes      %(workers)d;
-worker_rlimit_nofile  8192;
-error_log             error.log notice;
-pid                   nginx.pid;
-%(user)s
-events {
-    worker_connections  4096;
-}
-
-http {
-""" + gateway.COMMON + """
+CONF = common.LOAD + common.HEAD_MANY + """
     mistral_model m {
         path     %(model)s;
         device   %(device)s;
@@ -105,43 +86,33 @@ def device_memory():
         return -1
 
 
-class Nginx:
+class Nginx(common.Nginx):
     """one of its own, with a master"""
 
     def __init__(self, args, lines=''):
-        self.prefix = tempfile.mkdtemp(prefix='mistral_device.')
-        os.chmod(self.prefix, 0o755)
-        self.port = gateway.free_port()
-        self.url = f'http://127.0.0.1:{self.port}'
-        self.killed = False
-
         self.args = args
-        self.conf(lines)
+        self.killed = False
+        super().__init__(CONF, nginx=args.nginx, **self.values(lines))
+        self.run()
 
-        self.process = subprocess.Popen(
-            [args.nginx, '-p', self.prefix, '-c', self.prefix + '/nginx.conf',
-             '-e', self.prefix + '/error.log'])
+    def values(self, lines):
+        a = self.args
+
+        return dict(model=a.model if a.model.startswith('null:')
+                          else os.path.abspath(a.model),
+                    device=a.device, workers=a.workers, files=8192,
+                    lines=a.lines + ' ' + lines, user=common.user(a.user))
 
     def conf(self, lines):
-        with open(self.prefix + '/nginx.conf', 'w') as f:
-            f.write(CONF % {'build': gateway.BUILD, 'port': self.port,
-                            'model': self.args.model
-                                     if self.args.model.startswith('null:')
-                                     else os.path.abspath(self.args.model),
-                            'device': self.args.device,
-                            'workers': self.args.workers,
-                            'lines': self.args.lines + ' ' + lines,
-                            'user': f'user {self.args.user};'
-                                    if os.geteuid() == 0 else ''})
+        self.configure(CONF, **self.values(lines))
 
     def status(self):
-        with urllib.request.urlopen(self.url + '/status', timeout=20) as r:
-            return json.loads(r.read())['models'][0]
+        return self.get('/status')['models'][0]
 
     def ask(self):
         """the status of an answer of one token; 0: there is none"""
 
-        q = urllib.request.Request(self.url + '/v1/completions',
+        q = urllib.request.Request(self.url('/v1/completions'),
                                    b'{"prompt": "Hello", "max_tokens": 1}',
                                    {'Content-Type': 'application/json'})
         try:
@@ -155,17 +126,10 @@ class Nginx:
     def ready(self, timeout=180):
         """seconds until the engine is ready"""
 
-        start = time.monotonic()
+        took = common.until(self.healthy, timeout, 0.005, self.process)
 
-        while time.monotonic() - start < timeout:
-            try:
-                with urllib.request.urlopen(self.url + '/healthz', timeout=20):
-                    return time.monotonic() - start
-            except OSError:
-                time.sleep(0.005)
-
-            if self.process.poll() is not None:
-                break
+        if took is not None:
+            return took
 
         self.log('')
         raise RuntimeError('the engine is not ready')
@@ -230,7 +194,7 @@ class Nginx:
 
 def bench_start(n, clients, requests, prompt=512, tokens=128, warmup=2):
     return subprocess.Popen(
-        [gateway.BUILD + '/mistral', 'bench', n.url + '/v1/completions',
+        [common.BUILD + '/mistral', 'bench', n.url('/v1/completions'),
          '--concurrency', str(clients), '--requests', str(requests),
          '--prompt-tokens', str(prompt), '--max-tokens', str(tokens),
          '--warmup', str(warmup), '--ignore-eos', '--json', '-'],
@@ -269,10 +233,6 @@ def bench(n, name, *args, **more):
     return r
 
 
-def words(n):
-    return ' '.join(random.choice(WORDS) for _ in range(n))
-
-
 def case_start(n, args):
     say('load', n.status()['load_ns'] / 1e9, 's')
     say('backend', n.status()['backend'])
@@ -294,7 +254,7 @@ def case_chat(n, args):
         out = subprocess.run(
             ['curl', '-sSN', '-m', '60', '-w', '\n%{http_code}', '-H',
              'Content-Type: application/json', '-d', json.dumps(body),
-             n.url + '/v1/chat/completions'], capture_output=True, text=True)
+             n.url('/v1/chat/completions')], capture_output=True, text=True)
 
         check(out.stdout.endswith('\n200'), 'chat: ' + out.stdout[-300:])
 
@@ -394,7 +354,7 @@ async def leave(port, n):
     """n streams at once, each left after a while"""
 
     async def one():
-        body = json.dumps(dict(prompt=words(300), max_tokens=1000,
+        body = json.dumps(dict(prompt=common.words(300), max_tokens=1000,
                                stream=True, ignore_eos=True)).encode()
         r, w = await asyncio.open_connection('127.0.0.1', port)
 
@@ -466,7 +426,7 @@ def case_pool(n, args):
 
     n.ready()
     print('  KV blocks', n.status()['kv_blocks_total'])
-    prompts = [words(200) for _ in range(32)]
+    prompts = [common.words(200) for _ in range(32)]
 
     async def all_at_once():
         return await asyncio.gather(*(greedy(n.port, p, 400)
@@ -503,7 +463,7 @@ def case_pool(n, args):
 
 def case_engine(args):
     out = subprocess.run(
-        [gateway.BUILD + '/mistral', 'bench', '--engine', '--model',
+        [common.BUILD + '/mistral', 'bench', '--engine', '--model',
          args.model, '--cases', 'decode_1,decode_64,prefill_512',
          '--repeat', '3', '--device', args.device],
         capture_output=True, text=True, timeout=300)
@@ -516,20 +476,18 @@ CASES = {'start': case_start, 'chat': case_chat, 'one': case_one,
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    p = common.options([], description=__doc__.split('\n')[0])
     p.add_argument('--model', required=True)
     p.add_argument('--device', default='cuda:0')
     p.add_argument('--nginx', default='nginx')
     p.add_argument('--user', default='www-data')
     p.add_argument('--workers', type=int, default=4)
     p.add_argument('--lines', default='')
-    p.add_argument('--only', default='')
     p.add_argument('--alone', type=int, default=4)
     p.add_argument('--margin', type=float, default=0.3)
     p.add_argument('--pool', default='kv_cache auto size=640m;')
     p.add_argument('--divide', type=int, default=1,
                    help='clients and requests by this, for a slow device')
-    p.add_argument('--json')
     args = p.parse_args()
 
     random.seed(7)
@@ -570,9 +528,7 @@ def main():
             n.process.send_signal(signal.SIGTERM)
             n.process.wait(60)
 
-        if args.json:
-            with open(args.json, 'w') as f:
-                json.dump(results, f, indent=1)
+        common.save(args.json, results, 1)
 
     return 1 if failures else 0
 

@@ -24,26 +24,22 @@ JSON: {"key": {"ours": N, "peer": N, "ratio": N, "unit": "tok/s"}}; ratio is
 ours / peer, of times and memory too.
 """
 
-import argparse
 import http.client
 import json
 import os
 import platform
 import random
-import shutil
-import signal
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-import urllib.request
 
-BUILD = os.path.abspath(os.environ.get('BUILD', 'build'))
-MODEL = BUILD + '/models/SmolLM2-135M-Instruct.Q4_1.gguf'
-MISTRAL = BUILD + '/mistral'
+import common
+
+MODEL = common.SMOL
+MISTRAL = common.BUILD + '/mistral'
 NGINX = os.environ.get('TEST_NGINX_BINARY', '/usr/sbin/nginx')
 
 STREAMS = 8
@@ -51,23 +47,7 @@ CONTEXT = 2048                  # of a stream
 KV_TOKEN = 30 * 3 * 64 * 2      # numbers of a token's keys and values
 PREFIX, SUFFIX, IDS = 1024, 32, 40000
 
-CONF = """
-load_module       %(build)s/ngx_http_mistral_module.so;
-daemon            off;
-worker_processes  1;
-error_log         error.log notice;
-pid               nginx.pid;
-%(user)s
-events {}
-
-http {
-    access_log             off;
-    client_body_temp_path  temp;
-    proxy_temp_path        temp;
-    fastcgi_temp_path      temp;
-    uwsgi_temp_path        temp;
-    scgi_temp_path         temp;
-
+CONF = common.LOAD + common.HEAD + """
     mistral_model m {
         path      %(model)s;
         context   %(context)d;
@@ -92,12 +72,6 @@ UNITS = {'decode_1': 'tok/s', 'decode_8': 'tok/s', 'decode_16': 'tok/s',
          'overhead_8': 'tok/s'}
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return s.getsockname()[1]
-
-
 def output(command):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, timeout=600).stdout
@@ -105,15 +79,7 @@ def output(command):
 
 def processes(root):
     """a process and what descends from it"""
-    parents = {}
-
-    for p in filter(str.isdigit, os.listdir('/proc')):
-        try:
-            with open(f'/proc/{p}/stat') as f:
-                parents[int(p)] = int(f.read().rsplit(')', 1)[1].split()[1])
-        except OSError:
-            pass
-
+    parents = common.parents()
     found = [root]
 
     for p in found:
@@ -137,14 +103,7 @@ def weigh(pid):
 
 
 def memory(pids):
-    kib = 0
-
-    for p in pids:
-        with open(f'/proc/{p}/smaps_rollup') as f:
-            kib += sum(int(line.split()[1]) for line in f
-                       if line.startswith('Pss:'))
-
-    return kib / 1024
+    return sum(common.memory(p)[1] for p in pids) / 1024 ** 2
 
 
 class Server:
@@ -156,11 +115,8 @@ class Server:
         self.process = subprocess.Popen(command, stdout=self.log,
                                         stderr=self.log)
 
-        while not self.ready():
-            if self.process.poll() is not None \
-                    or time.monotonic() - start > 120:
-                raise RuntimeError('%s does not start' % command[0])
-            time.sleep(0.001)
+        if common.until(self.ready, 120, 0.001, self.process) is None:
+            raise RuntimeError('%s does not start' % command[0])
 
         self.start = (time.monotonic() - start) * 1000
 
@@ -233,21 +189,12 @@ class Server:
         return statistics.median(times)
 
 
-class Ours(Server):
+class Ours(Server, common.Nginx):
     def __init__(self):
-        self.prefix_dir = tempfile.mkdtemp(prefix='mistral_bench.')
-        os.chmod(self.prefix_dir, 0o755)
-        self.port = free_port()
-
-        with open(self.prefix_dir + '/nginx.conf', 'w') as f:
-            f.write(CONF % {
-                'build': BUILD, 'port': self.port, 'model': MODEL,
-                'context': CONTEXT, 'kv': STREAMS * CONTEXT * KV_TOKEN * 2,
-                'user': 'user www-data;' if os.geteuid() == 0 else ''})
-
-        self.begin([NGINX, '-p', self.prefix_dir, '-c',
-                    self.prefix_dir + '/nginx.conf', '-e',
-                    self.prefix_dir + '/error.log'])
+        common.Nginx.__init__(self, CONF, nginx=NGINX, model=MODEL,
+                              context=CONTEXT, user=common.user(),
+                              kv=STREAMS * CONTEXT * KV_TOKEN * 2)
+        self.begin(self.command)
 
     def ready(self):
         try:
@@ -258,27 +205,19 @@ class Ours(Server):
         return super().ready()
 
     def engine(self):
-        with urllib.request.urlopen('http://127.0.0.1:%d/status'
-                                    % self.port) as r:
-            return json.load(r)['models'][0]['engine_pid'] or 0
+        return self.get('/status')['models'][0]['engine_pid'] or 0
 
     def memory(self):
         """nginx, the supervisor and the engine, which are no children of
         nginx"""
-        with open(f'/proc/{self.engine()}/stat') as f:
-            supervisor = int(f.read().rsplit(')', 1)[1].split()[1])
+        supervisor = common.parent(self.engine())
 
         return memory(processes(self.process.pid) + processes(supervisor))
-
-    def stop(self):
-        self.process.send_signal(signal.SIGQUIT)
-        self.process.wait(60)
-        shutil.rmtree(self.prefix_dir, ignore_errors=True)
 
 
 class Peer(Server):
     def __init__(self, folder):
-        self.port = free_port()
+        self.port = common.free_port()
 
         # KV in f16, its default: twice the tokens are as many bytes
 
@@ -428,10 +367,8 @@ def peer_folder(path):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument('--json')
+    parser = common.options(ENGINE + SERVER)
     parser.add_argument('--rounds', type=int, default=5)
-    parser.add_argument('--only', default=','.join(ENGINE + SERVER))
     parser.add_argument('--peer', default='')
     args = parser.parse_args()
 
@@ -444,7 +381,7 @@ def main():
     # the same two cores for all
 
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
-    load = os.getloadavg()[0]
+    load = common.load()
     folder = peer_folder(args.peer)
     print('%s, %s, load %.2f before' % (time.strftime('%Y-%m-%d %H:%M'),
                                         platform.machine(), load))
@@ -456,9 +393,7 @@ def main():
             k, r['ours'], '-' if r['peer'] is None else '%.1f' % r['peer'],
             '-' if r['ratio'] is None else '%.2f' % r['ratio'], r['unit']))
 
-    if args.json:
-        with open(args.json, 'w') as f:
-            json.dump(report, f, indent=2)
+    common.save(args.json, report, 2)
 
 
 if __name__ == '__main__':

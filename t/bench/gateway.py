@@ -11,23 +11,16 @@ Needs build/mistral, the module, nginx and wrk; BUILD names another folder.
 Exits with 1 if something failed, never because a goal was missed.
 """
 
-import argparse
 import json
 import os
-import platform
-import shutil
 import signal
-import socket
 import statistics
 import subprocess
-import sys
-import tempfile
 import time
-import urllib.request
 
-BUILD = os.path.abspath(os.environ.get('BUILD', 'build'))
+import common
+
 REPEAT = 3
-TICK = os.sysconf('SC_CLK_TCK')
 
 # models whose engines sleep while others are measured
 
@@ -51,32 +44,7 @@ NULL = """
     }
 """
 
-HEAD = """
-daemon                off;
-worker_processes      1;
-worker_rlimit_nofile  %(files)d;
-error_log             error.log notice;
-pid                   nginx.pid;
-
-events {
-    worker_connections  %(files)d;
-}
-"""
-
-COMMON = """
-    access_log          off;
-    keepalive_requests  1000000;
-
-    client_body_temp_path  temp;
-    proxy_temp_path        temp;
-    fastcgi_temp_path      temp;
-    uwsgi_temp_path        temp;
-    scgi_temp_path         temp;
-"""
-
-DIRECT = 'load_module  %(build)s/ngx_http_mistral_module.so;' + HEAD + """
-http {
-""" + COMMON + NULL + """
+DIRECT = common.LOAD + common.HEAD_MANY + NULL + """
     server {
         listen  127.0.0.1:%(port)d backlog=4096;
 
@@ -103,9 +71,7 @@ http {
 }
 """
 
-PROXY = HEAD + """
-http {
-""" + COMMON + """
+PROXY = common.HEAD_MANY + """
     upstream direct {
         server              127.0.0.1:%(direct)d;
         keepalive           64;
@@ -125,173 +91,8 @@ http {
 }
 """
 
-WRK = """
-wrk.method = "POST"
-wrk.headers["Content-Type"] = "application/json"
-wrk.body = '{"messages":[{"role":"user","content":"Hello"}],' ..
-           '"max_tokens":%d}'
-
-done = function(summary, latency, requests)
-    local e = summary.errors
-    io.write(string.format("RESULT %%d %%d %%d\\n", summary.requests,
-             summary.duration, e.connect + e.read + e.write + e.status
-                               + e.timeout))
-end
-"""
-
-
-def read(path):
-    with open(path) as f:
-        return f.read()
-
-
-def children(pid):
-    """of a process"""
-
-    found = []
-
-    for name in filter(str.isdigit, os.listdir('/proc')):
-        try:
-            stat = read('/proc/%s/stat' % name).rpartition(')')[2].split()
-        except OSError:
-            continue
-
-        if int(stat[1]) == pid:
-            found.append(int(name))
-
-    return found
-
-
-def cpu(pid):
-    """seconds of CPU that a process used; schedstat is the finer clock"""
-
-    try:
-        total = 0
-        for task in os.listdir('/proc/%d/task' % pid):
-            total += int(read('/proc/%d/task/%s/schedstat'
-                              % (pid, task)).split()[0])
-        if total:
-            return total / 1e9
-    except (OSError, ValueError, IndexError):
-        pass
-
-    stat = read('/proc/%d/stat' % pid).rpartition(')')[2].split()
-
-    return (int(stat[11]) + int(stat[12])) / TICK
-
-
-def memory(pid):
-    """bytes: (resident, private and its share of what is shared)"""
-
-    values = {}
-
-    for line in read('/proc/%d/smaps_rollup' % pid).splitlines()[1:]:
-        name, value = line.split(':')
-        values[name] = int(value.split()[0]) * 1024
-
-    return values['Rss'], values['Pss']
-
-
-def pin(pid, cpus):
-    for task in os.listdir('/proc/%d/task' % pid):
-        os.sched_setaffinity(int(task), cpus)
-
-
-def load():
-    return os.getloadavg()[0]
-
-
-class Nginx:
-    """one nginx below its own prefix, in the foreground"""
-
-    def __init__(self, name, root, conf, **values):
-        self.prefix = os.path.join(root, name)
-        self.port = free_port()
-
-        os.mkdir(self.prefix)
-        os.chmod(self.prefix, 0o755)
-
-        values.update(port=self.port, build=BUILD)
-
-        with open(os.path.join(self.prefix, 'nginx.conf'), 'w') as f:
-            f.write(conf % values)
-
-        self.process = subprocess.Popen(
-            ['nginx', '-p', self.prefix + '/', '-c', 'nginx.conf',
-             '-e', 'error.log'], stdin=subprocess.DEVNULL)
-
-    def worker(self):
-        """the pid of its only worker"""
-
-        for pid in children(self.process.pid):
-            if 'worker' in read('/proc/%d/cmdline' % pid):
-                return pid
-
-        raise RuntimeError('no worker below ' + self.prefix)
-
-    def url(self, path):
-        return 'http://127.0.0.1:%d%s' % (self.port, path)
-
-    def get(self, path):
-        with urllib.request.urlopen(self.url(path), timeout=30) as r:
-            return json.load(r)
-
-    def wait(self):
-        for _ in range(100):
-            if self.process.poll() is not None:
-                break
-
-            try:
-                return self.get('/healthz')
-            except OSError:
-                time.sleep(0.1)
-
-        sys.stderr.write(read(os.path.join(self.prefix, 'error.log')))
-        raise RuntimeError('nginx does not answer')
-
-    def stop(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            self.process.wait(30)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return s.getsockname()[1]
-
-
-def parent(pid):
-    return int(read('/proc/%d/stat' % pid).rpartition(')')[2].split()[1])
-
-
-def wrk(root, url, n, seconds):
-    """requests per second at 64 connections"""
-
-    script = os.path.join(root, 'post.lua')
-
-    with open(script, 'w') as f:
-        f.write(WRK % n)
-
-    out = subprocess.run(['wrk', '-t1', '-c64', '-d%ds' % seconds, '-s',
-                          script, url + 'chat/completions'],
-                         check=True, capture_output=True, text=True).stdout
-
-    for line in out.splitlines():
-        if line.startswith('RESULT'):
-            done, us, errors = map(int, line.split()[1:])
-
-            if errors or not done:
-                raise RuntimeError('%d requests, %d failed: %s'
-                                   % (done, errors, url))
-
-            return done / (us / 1e6), done
-
-    raise RuntimeError('wrk: ' + out)
-
-
 def bench_start(url, report, *options):
-    return subprocess.Popen([os.path.join(BUILD, 'mistral'), 'bench', url,
+    return subprocess.Popen([common.BUILD + '/mistral', 'bench', url,
                              '--ignore-eos', '--json', report,
                              *map(str, options)],
                             stdout=subprocess.DEVNULL,
@@ -302,55 +103,46 @@ def bench_end(process, report):
     if process.wait():
         raise RuntimeError('mistral bench failed')
 
-    with open(report) as f:
-        return json.load(f)
+    return json.loads(common.read(report))
 
 
-class Bench:
+class Bench(common.Bench):
 
     def __init__(self, args, root):
-        self.args = args
-        self.root = root
+        super().__init__(args, root)
         self.report = os.path.join(root, 'report.json')
-        self.rows = []
+        self.servers = []
         self.cpus = sorted(os.sched_getaffinity(0))
 
-    def start(self, files):
-        self.direct = Nginx('direct', self.root, DIRECT, files=files)
+    def start(self):
+        self.direct = self.server(DIRECT)
         self.direct.wait()
-        self.proxy = Nginx('proxy', self.root, PROXY, files=files,
-                           direct=self.direct.port)
+        self.proxy = self.server(PROXY, direct=self.direct.port)
         self.proxy.wait()
 
+    def server(self, conf, **values):
+        s = common.Nginx(conf, self.root, files=16384, connections=16384,
+                         **values)
+        s.run()
+        self.servers.append(s)
+
+        return s
+
     def stop(self):
-        for name in ('proxy', 'direct'):
-            if hasattr(self, name):
-                getattr(self, name).stop()
-
-    def row(self, name, value, unit, goal, met, **more):
-        row = dict(name=name, value=value, unit=unit, goal=goal, met=met,
-                   load=round(load(), 2), **more)
-        self.rows.append(row)
-
-        detail = ', '.join('%s %s' % (k.replace('_', ' '), show(v))
-                           for k, v in more.items())
-
-        print('%-22s %10s %-8s goal %-8s %-6s %s'
-              % (name, show(value), unit, goal or '-',
-                 '' if met is None else 'met' if met else 'MISSED', detail),
-              flush=True)
+        for s in reversed(self.servers):
+            s.stop(signal.SIGTERM)
 
     def stream(self, server, model, *options):
         """one run of streams: tokens, and seconds of CPU that the workers
         (direct, proxy) used meanwhile"""
 
         workers = self.direct.worker(), self.proxy.worker()
-        before = [cpu(pid) for pid in workers]
+        before = [common.cpu(pid) for pid in workers]
 
         p = bench_start(server.url('/%s/v1' % model), self.report, *options)
         r = bench_end(p, self.report)
 
-        used = [cpu(pid) - b for pid, b in zip(workers, before)]
+        used = [common.cpu(pid) - b for pid, b in zip(workers, before)]
 
         if any(r['errors'].values()):
             raise RuntimeError('errors: %s' % r['errors'])
@@ -363,7 +155,7 @@ class Bench:
         pids = [self.direct.worker(), self.proxy.worker()]
 
         for m in self.direct.get('/status')['models']:
-            pids += [m['engine_pid'], parent(m['engine_pid'])]
+            pids += [m['engine_pid'], common.parent(m['engine_pid'])]
 
         return pids
 
@@ -375,7 +167,7 @@ class Bench:
             return
 
         for pid in self.processes() + [os.getpid()]:
-            pin(pid, self.cpus if worker is None
+            common.pin(pid, self.cpus if worker is None
                 else self.cpus[:1] if pid == worker else self.cpus[1:])
 
     # the measurements
@@ -385,17 +177,19 @@ class Bench:
             direct, proxied, costs, relays = [], [], [], []
 
             for _ in range(REPEAT):
-                before = cpu(self.direct.worker())
-                rate, done = wrk(self.root, self.direct.url('/fast/'), n,
-                                 self.args.seconds)
+                before = common.cpu(self.direct.worker())
+                rate, done = common.wrk(self.root, self.direct.url('/fast/'),
+                                        n, self.args.seconds)
                 direct.append(rate)
-                costs.append((cpu(self.direct.worker()) - before) / done)
+                costs.append((common.cpu(self.direct.worker()) - before)
+                             / done)
 
-                before = cpu(self.proxy.worker())
-                rate, done = wrk(self.root, self.proxy.url('/fast/'), n,
-                                 self.args.seconds)
+                before = common.cpu(self.proxy.worker())
+                rate, done = common.wrk(self.root, self.proxy.url('/fast/'),
+                                        n, self.args.seconds)
                 proxied.append(rate)
-                relays.append((cpu(self.proxy.worker()) - before) / done)
+                relays.append((common.cpu(self.proxy.worker()) - before)
+                              / done)
 
             d, p = statistics.median(direct), statistics.median(proxied)
 
@@ -465,8 +259,8 @@ class Bench:
         """slow streams, all open at once: memory before and at the peak"""
 
         pid = server.worker()
-        before = memory(pid)
-        used = cpu(pid)
+        before = common.memory(pid)
+        used = common.cpu(pid)
 
         p = bench_start(server.url('/slow/v1'), self.report, '--concurrency',
                         streams, '--requests', streams, '--max-tokens',
@@ -478,7 +272,7 @@ class Bench:
                 s = self.direct.get('/status')
                 n = running(s, 'slow')
                 if n >= most:
-                    most, during = n, memory(pid)
+                    most, during = n, common.memory(pid)
                 time.sleep(0.5)
         finally:
             if p.poll() is None:
@@ -487,8 +281,10 @@ class Bench:
 
         r = bench_end(p, self.report)
 
+        used = common.cpu(pid) - used
+
         return r, most, [(b - a) / max(most, 1) / 1024
-                         for a, b in zip(before, during)], cpu(pid) - used
+                         for a, b in zip(before, during)], used
 
     def streams(self):
         """on workers that did nothing before: memory is not given back"""
@@ -518,9 +314,9 @@ class Bench:
         pids.remove(self.proxy.worker())
 
         time.sleep(2)
-        before, start = [cpu(p) for p in pids], time.monotonic()
+        before, start = [common.cpu(p) for p in pids], time.monotonic()
         time.sleep(10)
-        used = [cpu(p) - b for p, b in zip(pids, before)]
+        used = [common.cpu(p) - b for p, b in zip(pids, before)]
         seconds = time.monotonic() - start
         percent = sum(used) / seconds * 100
 
@@ -533,66 +329,12 @@ def running(status, name):
     return next(m['running'] for m in status['models'] if m['model'] == name)
 
 
-def show(v):
-    if isinstance(v, float):
-        return '%.0f' % v if v >= 1000 else '%.3g' % v
-
-    return str(v)
-
-
-def machine():
-    for line in read('/proc/cpuinfo').splitlines():
-        if line.startswith('model name'):
-            return '%s, %d cores' % (line.split(':')[1].strip(),
-                                     os.cpu_count())
-
-    return platform.processor()
-
-
 def main():
     # "streams" first: a worker's memory only grows
 
     names = ('idle', 'streams', 'requests', 'tokens', 'paced', 'many')
 
-    a = argparse.ArgumentParser()
-    a.add_argument('--json')
-    a.add_argument('--only', default=','.join(names))
-    a.add_argument('--seconds', type=int, default=5)
-    args = a.parse_args()
-
-    only = args.only.split(',')
-
-    for name in only:
-        if name not in names:
-            sys.exit('no measurement "%s": %s' % (name, ', '.join(names)))
-
-    root = tempfile.mkdtemp(prefix='mistral-bench-')
-    os.chmod(root, 0o755)
-
-    bench = Bench(args, root)
-    about = dict(machine=machine(), kernel=platform.release(),
-                 date=time.strftime('%Y-%m-%d'), load_before=load())
-
-    print('%(machine)s, %(date)s, load %(load_before).2f' % about, flush=True)
-
-    try:
-        bench.start(16384)
-
-        for name in names:
-            if name in only:
-                getattr(bench, name)()
-
-    finally:
-        bench.stop()
-        shutil.rmtree(root, ignore_errors=True)
-
-    about['load_after'] = load()
-    print('load %.2f' % about['load_after'])
-
-    if args.json:
-        with open(args.json, 'w') as f:
-            json.dump(dict(about, rows=bench.rows), f, indent=4)
-            f.write('\n')
+    common.main(Bench, names, 5)
 
 
 if __name__ == '__main__':

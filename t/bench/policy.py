@@ -14,20 +14,16 @@ wrk; BUILD names another folder.  Exits with 1 if something failed, never
 because a goal was missed.
 """
 
-import argparse
 import base64
 import hashlib
 import json
 import os
-import platform
-import shutil
+import signal
 import statistics
 import subprocess
-import sys
-import tempfile
 import time
 
-import gateway
+import common
 
 REPEAT = 5
 KEY = 'sk-bench'
@@ -106,8 +102,7 @@ LOCATION = """
         }
 """
 
-CONF = ('load_module  %(build)s/ngx_http_mistral_module.so;' + gateway.HEAD
-        + 'http {' + gateway.COMMON + """
+CONF = common.LOAD + common.HEAD_MANY + """
     mistral_model null {
         path       null:;
         max_batch  256;
@@ -125,7 +120,7 @@ CONF = ('load_module  %(build)s/ngx_http_mistral_module.so;' + gateway.HEAD
         %(locations)s
     }
 }
-""")
+"""
 
 
 def files(root):
@@ -189,28 +184,21 @@ def conf(root, names):
                 locations=locations % values)
 
 
-class Bench:
+class Bench(common.Bench):
 
-    def __init__(self, args, root):
-        self.args = args
-        self.root = root
-        self.rows = []
+    UNIT = 4
 
-    def row(self, name, value, unit, goal, met, **more):
-        self.rows.append(dict(name=name, value=value, unit=unit, goal=goal,
-                              met=met, load=round(gateway.load(), 2), **more))
+    def measure(self, names):
+        if 'calls' in names:
+            self.calls()
 
-        detail = ', '.join('%s %s' % (k.replace('_', ' '), gateway.show(v))
-                           for k, v in more.items())
+        names = [n for n in names if n != 'calls']
 
-        print('%-22s %10s %-4s goal %-8s %-6s %s'
-              % (name, gateway.show(value), unit, goal or '-',
-                 '' if met is None else 'met' if met else 'MISSED', detail),
-              flush=True)
+        if names:
+            self.requests(names)
 
     def calls(self):
-        out = subprocess.run([os.path.join(gateway.BUILD,
-                                           't/bench/jwt_bench')],
+        out = subprocess.run([common.BUILD + '/t/bench/jwt_bench'],
                              check=True, capture_output=True, text=True)
         ns = json.loads(out.stdout)
 
@@ -223,14 +211,11 @@ class Bench:
 
     def requests(self, names):
         headers = files(self.root)
-        gateway.WRK = gateway.WRK.replace('wrk.body', ''.join(
-            'wrk.headers["%s"] = "%s"\n' % h for h in headers.items())
-            + 'wrk.body', 1)
 
         # the headers are read in all locations: off is off for policies only
 
-        server = gateway.Nginx('server', self.root, CONF, files=4096,
-                               **conf(self.root, names))
+        server = common.Nginx(CONF, self.root, **conf(self.root, names))
+        server.run()
         rates = {name: [] for name in ['off'] + names}
         costs = {name: [] for name in ['off'] + names}
 
@@ -240,15 +225,15 @@ class Bench:
 
             for _ in range(REPEAT):
                 for name in rates:
-                    before = gateway.cpu(server.worker())
-                    rate, done = gateway.wrk(self.root,
-                                             server.url('/%s/' % name), 1,
-                                             self.args.seconds)
-                    used = gateway.cpu(server.worker()) - before
+                    before = common.cpu(server.worker())
+                    rate, done = common.wrk(self.root,
+                                            server.url('/%s/' % name), 1,
+                                            self.args.seconds, headers)
+                    used = common.cpu(server.worker()) - before
                     rates[name].append(rate)
                     costs[name].append(used / done * 1e6)
         finally:
-            server.stop()
+            server.stop(signal.SIGTERM)
 
         for name in names:
             cost = statistics.median((1 - b / a) * 100 for a, b
@@ -269,52 +254,12 @@ class Bench:
         if len(cpus) < 2:
             return
 
-        gateway.pin(server.worker(), cpus[:1])
-        gateway.pin(os.getpid(), cpus[1:])
+        common.pin(server.worker(), cpus[:1])
+        common.pin(os.getpid(), cpus[1:])
 
 
 def main():
-    a = argparse.ArgumentParser()
-    a.add_argument('--json')
-    a.add_argument('--only', default='calls,' + ','.join(CASES))
-    a.add_argument('--seconds', type=int, default=4)
-    args = a.parse_args()
-
-    only = args.only.split(',')
-
-    for name in only:
-        if name != 'calls' and name not in CASES:
-            sys.exit('no measurement "%s": calls, %s'
-                     % (name, ', '.join(CASES)))
-
-    root = tempfile.mkdtemp(prefix='mistral-bench-')
-    os.chmod(root, 0o755)
-
-    bench = Bench(args, root)
-    about = dict(machine=gateway.machine(), kernel=platform.release(),
-                 date=time.strftime('%Y-%m-%d'), load_before=gateway.load())
-
-    print('%(machine)s, %(date)s, load %(load_before).2f' % about, flush=True)
-
-    try:
-        if 'calls' in only:
-            bench.calls()
-
-        names = [n for n in CASES if n in only]
-
-        if names:
-            bench.requests(names)
-
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
-
-    about['load_after'] = gateway.load()
-    print('load %.2f' % about['load_after'])
-
-    if args.json:
-        with open(args.json, 'w') as f:
-            json.dump(dict(about, rows=bench.rows), f, indent=4)
-            f.write('\n')
+    common.main(Bench, ['calls'] + list(CASES), 4)
 
 
 if __name__ == '__main__':

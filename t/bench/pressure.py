@@ -11,27 +11,19 @@ another folder.  Exits with 1 if something failed, never because a goal was
 missed.
 """
 
-import argparse
 import asyncio
 import json
 import os
-import platform
 import random
-import shutil
+import signal
 import statistics
-import sys
-import tempfile
 import time
 
-import gateway
+import common
 
 TTFT = 1000                                            # ms
-WORDS = ('time year people way day man thing woman life child world school '
-         'state family student group country problem hand part place case '
-         'week company system program question work number night').split()
 
-CONF = ('load_module  %(build)s/ngx_http_mistral_module.so;' + gateway.HEAD
-        + 'http {' + gateway.COMMON + """
+CONF = common.LOAD + common.HEAD_MANY + """
     mistral_model demo {
         path       %(model)s;
         context    2048;
@@ -61,7 +53,7 @@ CONF = ('load_module  %(build)s/ngx_http_mistral_module.so;' + gateway.HEAD
         }
     }
 }
-""")
+"""
 
 
 class Answer:
@@ -110,10 +102,6 @@ async def ask(port, path, prompt, tokens):
     return a
 
 
-def words(n):
-    return ' '.join(random.choice(WORDS) for _ in range(n))
-
-
 async def full(port, seconds):
     """as many long answers as run and wait, all the time; and one client
     after the other that is turned away"""
@@ -124,7 +112,7 @@ async def full(port, seconds):
 
     async def hold():
         while not stop:
-            a = await ask(port, '/full/completions', words(200), 400)
+            a = await ask(port, '/full/completions', common.words(200), 400)
             held.append(a.status)
 
             if a.status != 200:
@@ -135,7 +123,7 @@ async def full(port, seconds):
     end = time.monotonic() + seconds
 
     while time.monotonic() < end:
-        a = await ask(port, '/full/completions', words(200), 400)
+        a = await ask(port, '/full/completions', common.words(200), 400)
 
         if a.shed == 'queue_full':
             shed.append(a.first)
@@ -160,7 +148,7 @@ async def dated(port, seconds, rate):
 
     while time.monotonic() < end:
         tasks.append(asyncio.create_task(
-            ask(port, '/dated/completions', words(150), 24)))
+            ask(port, '/dated/completions', common.words(150), 24)))
         await asyncio.sleep(random.expovariate(rate))
 
     return await asyncio.gather(*tasks)
@@ -176,7 +164,7 @@ async def capacity(port, seconds):
         nonlocal n
 
         while time.monotonic() < end:
-            a = await ask(port, '/full/completions', words(150), 24)
+            a = await ask(port, '/full/completions', common.words(150), 24)
             n += a.status == 200
 
     start = time.monotonic()
@@ -200,17 +188,19 @@ def rank(values, p):
     return values[min(len(values) - 1, int(len(values) * p / 100))]
 
 
-class Bench:
+class Bench(common.Bench):
 
     def __init__(self, args, root):
-        self.args = args
-        self.rows = []
-        self.server = gateway.Nginx('server', root, CONF, files=4096,
-                                    ttft=TTFT, model=os.path.join(
-                                        gateway.BUILD, 'models',
-                                        'SmolLM2-135M-Instruct.Q4_1.gguf'))
+        super().__init__(args, root)
+        self.server = common.Nginx(CONF, root, ttft=TTFT, model=common.SMOL)
+        self.server.run()
 
-    row = gateway.Bench.row
+    def start(self):
+        self.server.wait()
+        first()
+
+    def stop(self):
+        self.server.stop(signal.SIGTERM)
 
     def full(self):
         ms = asyncio.run(full(self.server.port, self.args.seconds))
@@ -237,50 +227,5 @@ class Bench:
                  accepted_per_s=len(good) / self.args.seconds)
 
 
-def main():
-    names = ('full', 'dated')
-
-    a = argparse.ArgumentParser()
-    a.add_argument('--json')
-    a.add_argument('--only', default=','.join(names))
-    a.add_argument('--seconds', type=int, default=30)
-    args = a.parse_args()
-
-    only = args.only.split(',')
-
-    for name in only:
-        if name not in names:
-            sys.exit('no measurement "%s": %s' % (name, ', '.join(names)))
-
-    root = tempfile.mkdtemp(prefix='mistral-bench-')
-    os.chmod(root, 0o755)
-
-    bench = Bench(args, root)
-    about = dict(machine=gateway.machine(), kernel=platform.release(),
-                 date=time.strftime('%Y-%m-%d'), load_before=gateway.load())
-
-    print('%(machine)s, %(date)s, load %(load_before).2f' % about, flush=True)
-
-    try:
-        bench.server.wait()
-        first()
-
-        for name in names:
-            if name in only:
-                getattr(bench, name)()
-
-    finally:
-        bench.server.stop()
-        shutil.rmtree(root, ignore_errors=True)
-
-    about['load_after'] = gateway.load()
-    print('load %.2f' % about['load_after'])
-
-    if args.json:
-        with open(args.json, 'w') as f:
-            json.dump(dict(about, rows=bench.rows), f, indent=4)
-            f.write('\n')
-
-
 if __name__ == '__main__':
-    main()
+    common.main(Bench, ('full', 'dated'), 30)

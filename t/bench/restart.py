@@ -12,42 +12,22 @@ module and nginx; BUILD names another folder.  Exits with 1 if something
 failed, never because of a time.
 """
 
-import argparse
 import http.client
 import json
 import os
 import platform
-import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
-BUILD = os.path.abspath(os.environ.get('BUILD', 'build'))
-SMOL = BUILD + '/models/SmolLM2-135M-Instruct.Q4_1.gguf'
+import common
+
 VICTIMS = ['engine', 'supervisor', 'both', 'worker']
 BODY = json.dumps({'prompt': 'Hello', 'max_tokens': 1})
 
-CONF = """
-load_module       %(build)s/ngx_http_mistral_module.so;
-daemon            off;
-worker_processes  1;
-error_log         error.log notice;
-pid               nginx.pid;
-%(user)s
-events {}
-
-http {
-    access_log             off;
-    client_body_temp_path  temp;
-    proxy_temp_path        temp;
-    fastcgi_temp_path      temp;
-    uwsgi_temp_path        temp;
-    scgi_temp_path         temp;
-
+CONF = common.LOAD + common.HEAD + """
     mistral_model m { %(model)s }
 
     server {
@@ -60,49 +40,12 @@ http {
 """
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return s.getsockname()[1]
-
-
-def field(pid, name):
-    with open(f'/proc/{pid}/status') as f:
-        for line in f:
-            if line.startswith(name + ':'):
-                return int(line.split()[1])
-    return 0
-
-
-def children(pid):
-    found = []
-    for p in filter(str.isdigit, os.listdir('/proc')):
-        try:
-            if field(p, 'PPid') == pid:
-                found.append(int(p))
-        except OSError:
-            pass
-    return found
-
-
-class Nginx:
-    """one nginx of its own, with one worker"""
+class Nginx(common.Nginx):
+    """with one worker"""
 
     def __init__(self, model):
-        self.prefix = tempfile.mkdtemp(prefix='mistral_bench.')
-        os.chmod(self.prefix, 0o755)
-        self.port = free_port()
-
-        with open(self.prefix + '/nginx.conf', 'w') as f:
-            f.write(CONF % {'build': BUILD, 'port': self.port, 'model': model,
-                            'user': 'user www-data;' if os.geteuid() == 0
-                                    else ''})
-
-        self.process = subprocess.Popen(
-            ['nginx', '-p', self.prefix, '-c', self.prefix + '/nginx.conf',
-             '-e', self.prefix + '/error.log'],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
+        super().__init__(CONF, model=model, user=common.user())
+        self.run(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.until_200(120)
 
     def ask(self, method, uri, body=None):
@@ -118,22 +61,22 @@ class Nginx:
             c.close()
 
     def until_200(self, timeout):
-        start = time.monotonic()
+        took = common.until(
+            lambda: self.ask('POST', '/v1/completions', BODY)[0] == 200,
+            timeout, 0.0005)
 
-        while time.monotonic() - start < timeout:
-            if self.ask('POST', '/v1/completions', BODY)[0] == 200:
-                return time.monotonic() - start
-            time.sleep(0.0005)
+        if took is not None:
+            return took
 
         raise RuntimeError('no answer, see ' + self.prefix + '/error.log')
 
     def victims(self, name):
         if name == 'worker':
-            return [p for p in children(self.process.pid)]
+            return common.children(self.process.pid)
 
         status = json.loads(self.ask('GET', '/status')[1])
         engine = status['models'][0]['engine_pid']
-        supervisor = field(engine, 'PPid')
+        supervisor = common.parent(engine)
 
         return {'engine': [engine], 'supervisor': [supervisor],
                 'both': [supervisor, engine]}[name]
@@ -151,11 +94,6 @@ class Nginx:
 
         return self.until_200(120) * 1000
 
-    def stop(self):
-        self.process.send_signal(signal.SIGQUIT)
-        self.process.wait(30)
-        shutil.rmtree(self.prefix, ignore_errors=True)
-
 
 def measure(model, name, repeat):
     times = []
@@ -172,16 +110,14 @@ def measure(model, name, repeat):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument('--json')
+    parser = common.options(VICTIMS)
     parser.add_argument('--repeat', type=int, default=20)
-    parser.add_argument('--only', default=','.join(VICTIMS))
     args = parser.parse_args()
 
     models = {'null': 'path null:;'}
 
-    if os.path.exists(SMOL):
-        models['SmolLM2'] = f'path {SMOL}; context 2048;'
+    if os.path.exists(common.SMOL):
+        models['SmolLM2'] = f'path {common.SMOL}; context 2048;'
 
     report = {'when': time.strftime('%Y-%m-%d %H:%M:%S'),
               'machine': platform.platform(), 'load': os.getloadavg(),
@@ -198,9 +134,7 @@ def main():
             print('%-10s %-12s %10.1f %10.1f'
                   % (label, name, r['median_ms'], r['max_ms']), flush=True)
 
-    if args.json:
-        with open(args.json, 'w') as f:
-            json.dump(report, f, indent=2)
+    common.save(args.json, report, 2)
 
 
 if __name__ == '__main__':
