@@ -113,10 +113,12 @@ typedef struct {
 } rig_t;
 
 
-static const char *rig_library = "build/libmst_cuda.so";
+static const char  *rig_library = "build/libmst_cuda.so";
+static char       **rig_models;            /* paths of the command line */
+static uint32_t     rig_n_models;
 
 
-/* RIG_SHAPE=N looks at one of them */
+/* RIG_SHAPE=N looks at one of them; the name of a wanted one is shown */
 
 static inline int
 rig_shape_wanted(size_t i)
@@ -125,7 +127,13 @@ rig_shape_wanted(size_t i)
 
     one = getenv("RIG_SHAPE");
 
-    return one == NULL || (size_t) atoi(one) == i;
+    if (one && (size_t) atoi(one) != i) {
+        return 0;
+    }
+
+    print_message("%s\n", rig_shapes[i].name);
+
+    return 1;
 }
 
 
@@ -186,23 +194,32 @@ rig_made(rig_t *t, const mst_err_t *err)
 /* a tiny random model */
 
 static inline void
-rig_tiny(rig_t *t, const rig_shape_t *shape, uint64_t seed,
-    rig_where_t where)
+rig_tiny_conf(rig_t *t, const rig_shape_t *shape, uint64_t seed,
+    const mst_model_conf_t *conf)
 {
-    mst_err_t          err = { "" };
-    mst_gguf_t        *g;
-    mst_tiny_file_t    f;
-    mst_model_conf_t   conf;
+    mst_err_t         err = { "" };
+    mst_gguf_t       *g;
+    mst_tiny_file_t   f;
 
-    rig_conf(&conf, where);
     mst_tiny_write_more(&shape->tiny, &shape->more, seed, &f, &t->file);
     mst_buf_fini(&f.data);
 
     g = mst_gguf_open_memory(t->file.data, t->file.len, "tiny", &err);
     assert_string_equal(err.text, "");
 
-    t->m = model_of_gguf(g, &conf, &err);
+    t->m = model_of_gguf(g, conf, &err);
     rig_made(t, &err);
+}
+
+
+static inline void
+rig_tiny(rig_t *t, const rig_shape_t *shape, uint64_t seed,
+    rig_where_t where)
+{
+    mst_model_conf_t  conf;
+
+    rig_conf(&conf, where);
+    rig_tiny_conf(t, shape, seed, &conf);
 }
 
 
@@ -478,12 +495,32 @@ rig_lacks_device(int argc, char **argv)
         rig_library = argv[1];
     }
 
+    if (argc > 2) {
+        rig_models = argv + 2;
+        rig_n_models = (uint32_t) argc - 2;
+    }
+
     if (mst_backend_open("cuda", rig_library, &err) == NULL) {
         (void) printf("1..0 # SKIP %s\n", err.text);
         return 1;
     }
 
     return 0;
+}
+
+
+#define rig_main(argc, argv, tests)                                           \
+    (rig_lacks_device(argc, argv) ? 0                                         \
+     : cmocka_run_group_tests(tests, NULL, NULL))
+
+
+static inline void
+rig_needs_models(void)
+{
+    if (rig_n_models == 0) {
+        print_message("no paths of models are given\n");
+        skip();
+    }
 }
 
 

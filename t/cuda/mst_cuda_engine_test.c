@@ -46,8 +46,6 @@ static const way_t  ways[] = {
 
 static prompt_t   prompts[N];
 static answer_t   answers[WAYS + 1][N];    /* and from the cache */
-static char     **models;
-static uint32_t   n_models;
 
 
 static void
@@ -252,7 +250,6 @@ test_tiny(rig_where_t where)
             continue;
         }
 
-        print_message("%s\n", rig_shapes[i].name);
         make_prompts(rig_shapes[i].tiny.vocab, i);
         rig_tiny(&cuda, &rig_shapes[i], 1234 + i, where);
         run_ways(cuda.m);
@@ -275,17 +272,14 @@ test_models(rig_where_t where)
     rig_t     cpu, cuda;
     uint32_t  i;
 
-    if (n_models == 0) {
-        print_message("no paths of models are given\n");
-        skip();
-    }
+    rig_needs_models();
 
-    for (i = 0; i < n_models; i++) {
-        print_message("%s\n", models[i]);
-        rig_path(&cpu, models[i], 0, RIG_CPU);
+    for (i = 0; i < rig_n_models; i++) {
+        print_message("%s\n", rig_models[i]);
+        rig_path(&cpu, rig_models[i], 0, RIG_CPU);
         make_prompts(cpu.vocab, 77 + i);
 
-        rig_path(&cuda, models[i], 0, where);
+        rig_path(&cuda, rig_models[i], 0, where);
         run_ways(cuda.m);
         check_follow(&cpu);
         rig_close(&cpu);
@@ -343,12 +337,5 @@ main(int argc, char **argv)
         cmocka_unit_test(test_invariant_models)
     };
 
-    if (rig_lacks_device(argc, argv)) {
-        return 0;
-    }
-
-    models = argv + 2;
-    n_models = argc > 2 ? (uint32_t) argc - 2 : 0;
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return rig_main(argc, argv, tests);
 }

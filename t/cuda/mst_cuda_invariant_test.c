@@ -12,10 +12,6 @@
 #define IDS  220                   /* tokens, or as many as there is room for */
 
 
-static char     **models;
-static uint32_t   n_models;
-
-
 static void
 same(const char *what, const float *got, const float *want, uint32_t rows,
     uint32_t vocab)
@@ -146,7 +142,6 @@ shapes(rig_where_t where)
             continue;
         }
 
-        print_message("%s\n", rig_shapes[i].name);
         rig_tiny(&cuda, &rig_shapes[i], 99 + i, where);
         rig_tiny(&cpu, &rig_shapes[i], 99 + i, RIG_CPU);
         all_ways(&cpu, &cuda);
@@ -195,15 +190,12 @@ test_models(void **state)
 
     (void) state;
 
-    if (n_models == 0) {
-        print_message("no paths of models are given\n");
-        skip();
-    }
+    rig_needs_models();
 
-    for (i = 0; i < n_models; i++) {
-        print_message("%s\n", models[i]);
-        rig_path(&cuda, models[i], 0, RIG_INVARIANT);
-        rig_path(&cpu, models[i], 0, RIG_CPU);
+    for (i = 0; i < rig_n_models; i++) {
+        print_message("%s\n", rig_models[i]);
+        rig_path(&cuda, rig_models[i], 0, RIG_INVARIANT);
+        rig_path(&cpu, rig_models[i], 0, RIG_CPU);
         all_ways(&cpu, &cuda);
     }
 }
@@ -219,12 +211,5 @@ main(int argc, char **argv)
         cmocka_unit_test(test_models)
     };
 
-    if (rig_lacks_device(argc, argv)) {
-        return 0;
-    }
-
-    models = argv + 2;
-    n_models = argc > 2 ? (uint32_t) argc - 2 : 0;
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return rig_main(argc, argv, tests);
 }

@@ -16,10 +16,6 @@
 #define TOKENS  128                /* of a golden one */
 
 
-static char     **models;
-static uint32_t   n_models;
-
-
 /* sequences of different lengths decode together */
 
 static void
@@ -140,7 +136,6 @@ test_shapes(void **state)
             continue;
         }
 
-        print_message("%s\n", rig_shapes[i].name);
         rig_tiny(&cpu, &rig_shapes[i], 4711 + i, RIG_CPU);
         rig_tiny(&cuda, &rig_shapes[i], 4711 + i, RIG_CUDA);
         rig_random_ids(ids, IDS, rig_shapes[i].tiny.vocab, i);
@@ -361,15 +356,12 @@ test_models(void **state)
 
     (void) state;
 
-    if (n_models == 0) {
-        print_message("no paths of models are given\n");
-        skip();
-    }
+    rig_needs_models();
 
-    for (i = 0; i < n_models; i++) {
-        print_message("%s\n", models[i]);
-        rig_path(&cpu, models[i], 0, RIG_CPU);
-        rig_path(&cuda, models[i], 0, RIG_CUDA);
+    for (i = 0; i < rig_n_models; i++) {
+        print_message("%s\n", rig_models[i]);
+        rig_path(&cpu, rig_models[i], 0, RIG_CPU);
+        rig_path(&cuda, rig_models[i], 0, RIG_CUDA);
         rig_random_ids(ids, IDS, mst_model_info(cpu.m)->n_vocab, 99 + i);
         beside(&cpu, &cuda, ids, IDS);
     }
@@ -387,12 +379,5 @@ main(int argc, char **argv)
         cmocka_unit_test(test_models)
     };
 
-    if (rig_lacks_device(argc, argv)) {
-        return 0;
-    }
-
-    models = argv + 2;
-    n_models = argc > 2 ? (uint32_t) argc - 2 : 0;
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return rig_main(argc, argv, tests);
 }

@@ -24,24 +24,13 @@ static void
 type_tiny(rig_t *t, const rig_shape_t *shape, mst_dtype_t dtype,
     uint32_t layouts)
 {
-    mst_err_t          err = { "" };
-    mst_gguf_t        *g;
-    mst_tiny_file_t    f;
-    mst_model_conf_t   conf;
+    mst_model_conf_t  conf;
 
     rig_conf(&conf, RIG_CUDA);
     conf.kv_type = MST_KV_AUTO;
     conf.dtype = dtype;
     conf.weight_layouts = layouts;
-
-    mst_tiny_write_more(&shape->tiny, &shape->more, 4711, &f, &t->file);
-    mst_buf_fini(&f.data);
-
-    g = mst_gguf_open_memory(t->file.data, t->file.len, "tiny", &err);
-    assert_string_equal(err.text, "");
-
-    t->m = model_of_gguf(g, &conf, &err);
-    rig_made(t, &err);
+    rig_tiny_conf(t, shape, 4711, &conf);
 }
 
 
@@ -116,9 +105,5 @@ main(int argc, char **argv)
         cmocka_unit_test(test_types)
     };
 
-    if (rig_lacks_device(argc, argv)) {
-        return 0;
-    }
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return rig_main(argc, argv, tests);
 }
