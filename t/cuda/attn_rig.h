@@ -8,20 +8,14 @@
 #define ATTN_RIG_H
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <algorithm>
 #include <string>
-#include <vector>
 
 #include <cuda_bf16.h>
 #include <cuda_fp8.h>
 
+#include "device_rig.cuh"
 #include "kernels/mst_k_attn.h"
-
-#define CHECK(x)  test_check((int) (x), #x, __LINE__)
 
 
 typedef struct {
@@ -63,59 +57,6 @@ typedef struct {
 
 static cudaStream_t  test_stream;
 static int           test_bad;
-static uint64_t      test_seed = 20261130;
-
-
-static void
-test_check(int rc, const char *what, int line)
-{
-    if (rc != 0) {
-        printf("line %d: %s: %s\n", line, what,
-               cudaGetErrorString((cudaError_t) rc));
-        fflush(stdout);
-        exit(1);
-    }
-}
-
-
-static uint32_t
-test_random(void)
-{
-    test_seed = test_seed * 6364136223846793005ull + 1442695040888963407ull;
-
-    return (uint32_t) (test_seed >> 33);
-}
-
-
-template <class T>
-static T *
-test_alloc(size_t n)
-{
-    T  *p;
-
-    CHECK(cudaMalloc((void **) &p, n * sizeof(T) + 256));
-    CHECK(cudaMemset(p, 0xff, n * sizeof(T) + 256));
-
-    /* the tests' stream does not wait for the one that this is in */
-
-    CHECK(cudaDeviceSynchronize());
-
-    return p;
-}
-
-
-template <class T>
-static T *
-test_copy(const std::vector<T> &v)
-{
-    T  *p;
-
-    p = test_alloc<T>(v.size() + 1);
-    CHECK(cudaMemcpy(p, v.data(), v.size() * sizeof(T),
-                     cudaMemcpyHostToDevice));
-
-    return p;
-}
 
 
 __device__ static float
@@ -496,7 +437,7 @@ test_blocks(const test_case_t *c)
     }
 
     for (i = n - 1; i > 0; i--) {
-        std::swap(all[i], all[test_random() % (i + 1)]);
+        std::swap(all[i], all[random32() % (i + 1)]);
     }
 
     return all;
@@ -584,18 +525,18 @@ test_upload(const test_step_t *h, test_t *t)
 {
     mst_k_attn_t  *a = &t->a;
 
-    a->step.counts = test_copy(h->count);
-    a->step.pos = test_copy(h->pos);
-    a->step.seq = test_copy(h->seq);
-    a->step.slot = test_copy(h->slot);
-    a->step.q_scale = test_copy(h->scale);
-    a->step.seq_row = test_copy(h->row);
-    a->step.seq_n = test_copy(h->num);
-    a->step.seq_len = test_copy(h->len);
-    a->step.seq_table = test_copy(h->table);
-    a->step.blocks = test_copy(h->blocks);
-    t->first = (uint32_t *) test_copy(h->first);
-    a->turns = test_copy(h->turns);
+    a->step.counts = up(h->count);
+    a->step.pos = up(h->pos);
+    a->step.seq = up(h->seq);
+    a->step.slot = up(h->slot);
+    a->step.q_scale = up(h->scale);
+    a->step.seq_row = up(h->row);
+    a->step.seq_n = up(h->num);
+    a->step.seq_len = up(h->len);
+    a->step.seq_table = up(h->table);
+    a->step.blocks = up(h->blocks);
+    t->first = (uint32_t *) up(h->first);
+    a->turns = up(h->turns);
 }
 
 
@@ -631,41 +572,36 @@ test_make(const test_case_t *c, uint32_t layers, uint32_t grid, test_t *t)
     a->shape.ctas = grid ? grid : mst_k_attn_ctas(seqs, c->kv_heads, sms);
     mst_k_attn_work(&a->shape, &work);
     t->work_size = work.size;
-    a->work = test_alloc<uint8_t>(work.size);
+    a->work = poisoned<uint8_t>(work.size);
 
     n = (c->heads + 2 * c->kv_heads) * c->dim;
-    a->qkv = test_alloc<uint16_t>((size_t) (t->rows + 2) * n);
+    a->qkv = poisoned<uint16_t>((size_t) (t->rows + 2) * n);
     test_fill<<<256, 256, 0, test_stream>>>((uint16_t *) a->qkv,
                                             (size_t) (t->rows + 2) * n,
-                                            (uint64_t) test_random() << 20);
+                                            (uint64_t) random32() << 20);
     CHECK(cudaGetLastError());
 
     a->kv_type = c->kv;
     a->block_stride = mst_k_kv_block(c->kv_heads, c->dim, c->kv);
     t->kv_size = a->block_stride * t->n_blocks;
-    a->kv = test_alloc<uint8_t>(t->kv_size * layers);
+    a->kv = poisoned<uint8_t>(t->kv_size * layers);
     a->out_type = c->out;
     a->out_scale = 16;
     a->out_rows = t->rows + 6;
     t->out_size = (size_t) a->out_rows * c->heads * c->dim * 2;
-    a->out = test_alloc<uint8_t>(t->out_size);
+    a->out = poisoned<uint8_t>(t->out_size);
 }
 
 
 static void
 test_free(test_t *t)
 {
-    void      *p[] = { t->a.step.counts, t->a.step.pos, t->a.step.seq,
-                       t->a.step.slot, t->a.step.q_scale, t->a.step.seq_row,
-                       t->a.step.seq_n, t->a.step.seq_len, t->a.step.seq_table,
-                       t->a.step.blocks, t->first, (void *) t->a.turns,
-                       t->a.work, (void *) t->a.qkv, t->a.kv, t->a.out, t->k,
-                       t->v, t->ref };
-    uint32_t   i;
+    const mst_k_step_t  *s = &t->a.step;
 
-    for (i = 0; i < sizeof(p) / sizeof(p[0]); i++) {
-        CHECK(cudaFree(p[i]));
-    }
+    release({ s->counts, s->pos, s->seq, s->slot, s->q_scale, s->seq_row,
+              s->seq_n, s->seq_len, s->seq_table, s->blocks, t->first,
+              t->a.turns, t->a.work, t->a.qkv, t->a.kv, t->a.out, t->k, t->v,
+              t->ref });
 }
 
 

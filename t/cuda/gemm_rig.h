@@ -9,48 +9,20 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <algorithm>
-#include <vector>
 
 #include <cuda_bf16.h>
 #include <cuda_fp8.h>
-#include <cuda_runtime.h>
 
+#define RIG_SEED  1
+
+#include "device_rig.cuh"
 #include "kernels/mst_k_gemm.h"
 
 
 #define EPS  1e-5f
 
-#define CHECK(x) check_rc((int) (x), #x, __FILE__, __LINE__)
 
-
-static int       verbose;
-static uint64_t  seed = 1;
-
-
-static void
-check_rc(int rc, const char *what, const char *file, int line)
-{
-    if (rc != 0) {
-        printf("FAIL %s:%d: %s: %s\n", file, line, what,
-               cudaGetErrorString((cudaError_t) rc));
-        fflush(stdout);
-        exit(1);
-    }
-}
-
-
-static uint32_t
-random32(void)
-{
-    seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-
-    return (uint32_t) (seed >> 33);
-}
+static int  verbose;
 
 
 static __device__ float
@@ -140,45 +112,6 @@ block_x(const __nv_bfloat16 *qkv, uint32_t rows, uint32_t width, uint32_t pad,
 }
 
 
-template<typename T>
-static T *
-upload(const std::vector<T> &v)
-{
-    T  *p;
-
-    CHECK(cudaMalloc(&p, v.size() * sizeof(T)));
-    CHECK(cudaMemcpy(p, v.data(), v.size() * sizeof(T),
-                     cudaMemcpyHostToDevice));
-
-    return p;
-}
-
-
-template<typename T>
-static std::vector<T>
-download(const T *p, size_t n)
-{
-    std::vector<T>  v(n);
-
-    CHECK(cudaMemcpy(v.data(), p, n * sizeof(T), cudaMemcpyDeviceToHost));
-
-    return v;
-}
-
-
-static int
-device_found(void)
-{
-    int  n, major;
-
-    return cudaGetDeviceCount(&n) == cudaSuccess && n > 0
-           && cudaDeviceGetAttribute(&major,
-                                     cudaDevAttrComputeCapabilityMajor, 0)
-              == cudaSuccess
-           && major >= 8;
-}
-
-
 /* random weights in tiles; rows of the same seed are equal in all types */
 struct matrix {
     void           *w;
@@ -234,9 +167,7 @@ struct matrix {
     void
     done(void)
     {
-        CHECK(cudaFree(w));
-        CHECK(cudaFree(scale));
-        CHECK(cudaFree(plain));
+        release({ w, scale, plain });
     }
 };
 
@@ -377,12 +308,8 @@ struct bench_state {
     void
     done(void)
     {
-        void  *p[] = { h, gain, bias, sums, sums2, muls, muls2, x, y, work,
-                       tickets };
-
-        for (void *q : p) {
-            CHECK(cudaFree(q));
-        }
+        release({ h, gain, bias, sums, sums2, muls, muls2, x, y, work,
+                  tickets });
     }
 };
 
@@ -632,9 +559,6 @@ struct model {
     void
     done(void)
     {
-        void  *p[] = { embd, gains, q, h, logits, sums[0], sums[1], muls[0],
-                       muls[1], x, xa, act, work, tickets, ids };
-
         for (auto *v : { &qkv, &out, &up, &down }) {
             for (matrix &m : *v) {
                 m.done();
@@ -644,10 +568,8 @@ struct model {
         }
 
         head.done();
-
-        for (void *d : p) {
-            CHECK(cudaFree(d));
-        }
+        release({ embd, gains, q, h, logits, sums[0], sums[1], muls[0],
+                  muls[1], x, xa, act, work, tickets, ids });
     }
 };
 

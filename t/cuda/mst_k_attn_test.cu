@@ -18,7 +18,7 @@ test_compare(test_t *t, const std::vector<float> &ref, double *worst)
     std::vector<float>  got;
 
     width = t->a.shape.n_heads * t->a.shape.head_dim;
-    d = test_alloc<float>((size_t) t->rows * width);
+    d = poisoned<float>((size_t) t->rows * width);
     test_floats<<<t->rows, 256, 0, test_stream>>>(t->a, d);
     CHECK(cudaGetLastError());
     CHECK(cudaStreamSynchronize(test_stream));
@@ -61,9 +61,9 @@ test_case(const test_case_t *c, uint32_t grid)
 
     test_make(c, 1, grid, &t);
     width = c->heads * c->dim;
-    t.k = test_alloc<float>((size_t) t.tokens * c->kv_heads * c->dim);
-    t.v = test_alloc<float>((size_t) t.tokens * c->kv_heads * c->dim);
-    t.ref = test_alloc<float>((size_t) t.rows * width);
+    t.k = poisoned<float>((size_t) t.tokens * c->kv_heads * c->dim);
+    t.v = poisoned<float>((size_t) t.tokens * c->kv_heads * c->dim);
+    t.ref = poisoned<float>((size_t) t.rows * width);
 
     test_truth<<<dim3(t.tokens, c->kv_heads, 2), c->dim, 0, test_stream>>>(t);
     test_reference<<<dim3(t.rows, c->heads), c->dim, 0, test_stream>>>(t);
@@ -89,7 +89,7 @@ test_case(const test_case_t *c, uint32_t grid)
                      cudaMemcpyDeviceToHost));
     e = test_compare(&t, ref, &worst);
 
-    d_err = test_alloc<double>(2);
+    d_err = poisoned<double>(2);
     CHECK(cudaMemset(d_err, 0, 16));
     test_pages<<<dim3(t.tokens, c->kv_heads, 2), c->dim, 0, test_stream>>>(
         t, d_err);
@@ -120,49 +120,16 @@ test_case(const test_case_t *c, uint32_t grid)
 }
 
 
-/* median microseconds of a replay / layers */
+/* microseconds / layers */
 
 static float
 test_time(test_t *t, uint32_t layers, int pdl, int what)
 {
-    int                 i;
-    float               ms;
-    uint32_t            l;
-    cudaEvent_t         a, b;
-    cudaGraph_t         graph;
-    cudaGraphExec_t     exec;
-    std::vector<float>  v;
-
-    CHECK(cudaStreamBeginCapture(test_stream, cudaStreamCaptureModeGlobal));
-
-    for (l = 0; l < layers; l++) {
-        test_layer(t, l, pdl && l > 0, what);
-    }
-
-    CHECK(cudaStreamEndCapture(test_stream, &graph));
-    CHECK(cudaGraphInstantiate(&exec, graph, 0));
-    CHECK(cudaEventCreate(&a));
-    CHECK(cudaEventCreate(&b));
-
-    for (i = 0; i < 13; i++) {
-        CHECK(cudaEventRecord(a, test_stream));
-        CHECK(cudaGraphLaunch(exec, test_stream));
-        CHECK(cudaEventRecord(b, test_stream));
-        CHECK(cudaStreamSynchronize(test_stream));
-        CHECK(cudaEventElapsedTime(&ms, a, b));
-
-        if (i >= 2) {
-            v.push_back(ms);
+    return time_us(test_stream, 11, [&] {
+        for (uint32_t l = 0; l < layers; l++) {
+            test_layer(t, l, pdl && l > 0, what);
         }
-    }
-
-    std::sort(v.begin(), v.end());
-    CHECK(cudaGraphExecDestroy(exec));
-    CHECK(cudaGraphDestroy(graph));
-    CHECK(cudaEventDestroy(a));
-    CHECK(cudaEventDestroy(b));
-
-    return v[v.size() / 2] * 1000 / layers;
+    }) / layers;
 }
 
 

@@ -127,8 +127,7 @@ struct outputs {
 
     ~outputs(void)
     {
-        CHECK(cudaFree(to));
-        CHECK(cudaFree(scale));
+        release({ to, scale });
     }
 };
 
@@ -231,12 +230,7 @@ check_norm(uint32_t rows, uint32_t dim, int product, int biased)
                 want, 1e-5);
     }
 
-    for (const void *p : { (const void *) a.h, (const void *) a.y,
-                           (const void *) a.y_scale, (const void *) a.bias,
-                           (const void *) a.gain })
-    {
-        CHECK(cudaFree((void *) p));
-    }
+    release({ a.h, a.y, a.y_scale, a.bias, a.gain });
 }
 
 
@@ -281,12 +275,7 @@ check_gate(uint32_t rows, uint32_t ff, int biased)
 
     compare("gate", rows, ff, o.to, o.scale, want, 1e-5);
 
-    for (const void *p : { (const void *) a.gate_up,
-                           (const void *) a.gate_bias,
-                           (const void *) a.up_bias })
-    {
-        CHECK(cudaFree((void *) p));
-    }
+    release({ a.gate_up, a.gate_bias, a.up_bias });
 }
 
 
@@ -298,7 +287,7 @@ main(int argc, char **argv)
     (void) argv;
     verbose = argc > 1;
 
-    if (!device_found()) {
+    if (!device_found(8)) {
         printf("skipped: no device of compute capability 8.0 or later\n");
         return 0;
     }

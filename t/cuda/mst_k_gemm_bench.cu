@@ -9,8 +9,6 @@
  *     mst_k_gemm_bench rings bf16|e4m3 n     other depths of the rings
  */
 
-#include <functional>
-
 #include <cublasLt.h>
 
 #include "gemm_rig.h"
@@ -26,44 +24,6 @@
 
 
 static cudaStream_t  stream;
-
-
-static float
-time_us(const std::function<void()> &f, int n = 15)
-{
-    int                 i;
-    cudaEvent_t         a, b;
-    cudaGraph_t         g;
-    cudaGraphExec_t     x;
-    std::vector<float>  t(n);
-
-    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    f();
-    CHECK(cudaStreamEndCapture(stream, &g));
-    CHECK(cudaGraphInstantiate(&x, g, 0));
-    CHECK(cudaEventCreate(&a));
-    CHECK(cudaEventCreate(&b));
-
-    for (i = 0; i < 2; i++) {
-        CHECK(cudaGraphLaunch(x, stream));
-    }
-
-    for (i = 0; i < n; i++) {
-        CHECK(cudaEventRecord(a, stream));
-        CHECK(cudaGraphLaunch(x, stream));
-        CHECK(cudaEventRecord(b, stream));
-        CHECK(cudaEventSynchronize(b));
-        CHECK(cudaEventElapsedTime(&t[i], a, b));
-    }
-
-    std::sort(t.begin(), t.end());
-    CHECK(cudaGraphExecDestroy(x));
-    CHECK(cudaGraphDestroy(g));
-    CHECK(cudaEventDestroy(a));
-    CHECK(cudaEventDestroy(b));
-
-    return t[n / 2] * 1e3f;
-}
 
 
 /* a matrix of cuBLASLt's: y[n][rows] bf16 = x[n][width] . w[rows][width] */
@@ -134,11 +94,11 @@ lt_make(uint32_t n, const std::vector<matrix> &m, int fp8, const void *x,
             continue;
         }
 
-        us = time_us([&] {
+        us = time_us(stream, 5, [&] {
             for (const matrix &k : m) {
                 CHECK(lt_run(t, k.w, x, y));
             }
-        }, 5) / m.size();
+        }) / m.size();
 
         if (us < l.us) {
             l.us = us;
@@ -167,7 +127,7 @@ bench_lt(model &m, uint32_t n)
     l[3] = lt_make(n, m.down, m.fp8, m.act, m.work);
     l[4] = lt_make(n, head, 0, m.xa, m.work);
 
-    chain = time_us([&] {
+    chain = time_us(stream, 15, [&] {
         for (size_t i = 0; i < m.qkv.size(); i++) {
             CHECK(lt_run(l[0], m.qkv[i].w, m.xa, m.work));
             CHECK(lt_run(l[1], m.out[i].w, m.xa, m.work));
@@ -198,9 +158,9 @@ bench_own(model &m, uint32_t n, int pdl, const char *what)
     static const int  kinds[] = { 2, 4, 8, 16, 32, 1 + 2 + 4 + 8 + 16 + 32 };
 
     for (i = 0; i < 6; i++) {
-        t[i] = time_us([&] {
+        t[i] = time_us(stream, i == 5 ? 15 : 7, [&] {
             m.step(n, MST_K_GEMM_AUTO, pdl, kinds[i], stream);
-        }, i == 5 ? 15 : 7);
+        });
     }
 
     bytes = m.head.size + (double) LAYERS * (m.qkv[0].size + m.out[0].size
@@ -245,7 +205,7 @@ main(int argc, char **argv)
     model                  m;
     std::vector<uint32_t>  n;
 
-    if (!device_found()) {
+    if (!device_found(8)) {
         printf("skipped: no device\n");
         return 0;
     }

@@ -87,9 +87,7 @@ dot(const matrix &m, const void *x, uint32_t pad,
     CHECK(cudaMalloc(&out, t.size() * 8));
     dots<<<t.size(), 32>>>(m, (const char *) x, pad, dn, dt, out);
     CHECK(cudaMemcpy(v.data(), out, t.size() * 8, cudaMemcpyDeviceToHost));
-    CHECK(cudaFree(out));
-    CHECK(cudaFree(dt));
-    CHECK(cudaFree(dn));
+    release({ out, dt, dn });
 
     return v;
 }
@@ -463,7 +461,7 @@ main(int argc, char **argv)
     all = argc < 2 || strcmp(argv[1], "one") != 0;
     verbose = argc > 1;
 
-    if (!device_found()) {
+    if (!device_found(8)) {
         printf("skipped: no device of compute capability 8.0 or later\n");
         return 0;
     }

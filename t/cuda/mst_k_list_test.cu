@@ -9,36 +9,15 @@
  */
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <algorithm>
-#include <vector>
-
-#include <cuda_runtime.h>
-
+#include "device_rig.cuh"
 #include "kernels/mst_k_block.h"
 #include "kernels/mst_k_gemm_map.h"
 #include "kernels/mst_k_list.h"
 #include "kernels/mst_k_moe.h"
 
-#define CHECK(x)  check_rc((int) (x), #x, __LINE__)
 
-
-static int       passed, failed;
-static uint64_t  seed = 20261130;
-
-
-static void
-check_rc(int rc, const char *what, int line)
-{
-    if (rc != 0) {
-        printf("line %d: %s: %s\n", line, what,
-               cudaGetErrorString((cudaError_t) rc));
-        exit(1);
-    }
-}
+static int  passed, failed;
 
 
 static void
@@ -53,43 +32,10 @@ check(int good, const char *what, uint32_t a, uint32_t b, uint32_t c)
 }
 
 
-static uint32_t
-random_int(void)
-{
-    seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-
-    return (uint32_t) (seed >> 33);
-}
-
-
 static float
 random_float(void)
 {
-    return (float) random_int() / 1073741824.f - 1;
-}
-
-
-static float
-f32_of(uint16_t h)
-{
-    float     f;
-    uint32_t  u;
-
-    u = (uint32_t) h << 16;
-    memcpy(&f, &u, 4);
-
-    return f;
-}
-
-
-static uint16_t
-bf16_of(float f)
-{
-    uint32_t  u;
-
-    memcpy(&u, &f, 4);
-
-    return (uint16_t) ((u + 0x7fff + (u >> 16 & 1)) >> 16);
+    return (float) random32() / 1073741824.f - 1;
 }
 
 
@@ -101,36 +47,6 @@ random_bf16(size_t n)
     for (size_t i = 0; i < n; i++) {
         v[i] = bf16_of(random_float());
     }
-
-    return v;
-}
-
-
-/* on the device, poison behind it */
-
-template <class T>
-static T *
-up(const std::vector<T> &v)
-{
-    T  *p;
-
-    CHECK(cudaMalloc((void **) &p, v.size() * sizeof(T) + 512));
-    CHECK(cudaMemset(p, 0xff, v.size() * sizeof(T) + 512));
-    CHECK(cudaMemcpy(p, v.data(), v.size() * sizeof(T),
-                     cudaMemcpyHostToDevice));
-
-    return p;
-}
-
-
-template <class T>
-static std::vector<T>
-down(const T *p, size_t n)
-{
-    std::vector<T>  v(n);
-
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(v.data(), p, n * sizeof(T), cudaMemcpyDeviceToHost));
 
     return v;
 }
@@ -184,14 +100,14 @@ test_dense(uint32_t rows, uint32_t outputs, uint32_t width,
     CHECK(mst_k_list(&a, 0));
 
     if (out == MST_K_LIST_BF16) {
-        half = down((uint16_t *) a.y, half.size());
+        half = download((uint16_t *) a.y, half.size());
 
         for (size_t i = 0; i < y.size(); i++) {
             y[i] = f32_of(half[i]);
         }
 
     } else {
-        y = down((float *) a.y, y.size());
+        y = download((float *) a.y, y.size());
     }
 
     good = 1;
@@ -218,15 +134,13 @@ test_dense(uint32_t rows, uint32_t outputs, uint32_t width,
         a.x += (size_t) (rows - 1) * width;
         a.places = 1;
         CHECK(mst_k_list(&a, 0));
-        one = down((float *) a.y, outputs);
+        one = download((float *) a.y, outputs);
         same = memcmp(one.data(), &y[(rows - 1) * outputs], outputs * 4) == 0;
         check(same, "the same bits alone", rows, outputs, width);
         a.x -= (size_t) (rows - 1) * width;
     }
 
-    CHECK(cudaFree((void *) a.w));
-    CHECK(cudaFree((void *) a.x));
-    CHECK(cudaFree(a.y));
+    release({ a.w, a.x, a.y });
 }
 
 
@@ -262,7 +176,7 @@ mixture_make(mixture_t *m, uint32_t rows, uint32_t filled, uint32_t dim,
 
     for (uint32_t i = 0; i < rows; i++) {
         seq[i] = (int32_t) i;
-        m->used[i] = 1 + (int32_t) (random_int() % stride);
+        m->used[i] = 1 + (int32_t) (random32() % stride);
     }
 
     counts[MST_K_ROWS] = (int32_t) filled;
@@ -293,15 +207,9 @@ mixture_free(mixture_t *m)
 
     a = &m->route;
 
-    for (void *p : { (void *) a->step.counts, (void *) a->step.seq,
-                     (void *) a->step.seq_used, (void *) a->h,
-                     (void *) a->gain, (void *) a->router, (void *) a->x,
-                     (void *) a->expert, (void *) a->weight,
-                     (void *) a->first, (void *) a->pair,
-                     (void *) a->place })
-    {
-        CHECK(cudaFree(p));
-    }
+    release({ a->step.counts, a->step.seq, a->step.seq_used, a->h, a->gain,
+              a->router, a->x, a->expert, a->weight, a->first, a->pair,
+              a->place });
 }
 
 
@@ -362,9 +270,9 @@ mixture_lists(const mixture_t *m, const std::vector<int32_t> &expert,
     std::vector<int32_t>  first, pair, place;
 
     a = &m->route;
-    first = down(a->first, a->n_experts + 1);
-    pair = down(a->pair, a->rows * a->stride);
-    place = down(a->place, a->rows * a->stride);
+    first = download(a->first, a->n_experts + 1);
+    pair = download(a->pair, a->rows * a->stride);
+    place = download(a->place, a->rows * a->stride);
     good = first[0] == 0;
     at = 0;
 
@@ -409,9 +317,9 @@ mixture_sum(mixture_t *m, const std::vector<int32_t> &expert)
     m->sum.rows = a->rows;
     CHECK(mst_k_moe_sum(&m->sum, 0));
 
-    h = down(a->h, m->h.size());
-    weight = down(a->weight, a->rows * a->stride);
-    place = down(a->place, a->rows * a->stride);
+    h = download(a->h, m->h.size());
+    weight = download(a->weight, a->rows * a->stride);
+    place = download(a->place, a->rows * a->stride);
     good = 1;
 
     for (size_t i = 0; i < h.size(); i++) {
@@ -456,8 +364,8 @@ test_mixture(uint32_t rows, uint32_t row0, uint32_t dim, uint32_t experts,
     m.route.rows = rows - row0;
     CHECK(mst_k_route(&m.route, 0));
 
-    expert = down(m.route.expert, m.route.rows * stride);
-    weight = down(m.route.weight, m.route.rows * stride);
+    expert = download(m.route.expert, m.route.rows * stride);
+    weight = download(m.route.weight, m.route.rows * stride);
     good = 1;
 
     for (uint32_t r = row0; r < rows; r++) {
@@ -506,7 +414,7 @@ test_lists(uint32_t rows, uint32_t outputs, uint32_t width, uint32_t lists)
         ws.push_back(up(w[e]));
 
         for (uint32_t r = 0; r < rows; r++) {
-            if (e != 1 && (random_int() & 1)) {
+            if (e != 1 && (random32() & 1)) {
                 pair.push_back((int32_t) (r * 2 + e % 2));
             }
         }
@@ -530,7 +438,7 @@ test_lists(uint32_t rows, uint32_t outputs, uint32_t width, uint32_t lists)
         a.n_used = 2;
         a.places = places + 5;
         CHECK(mst_k_list(&a, 0));
-        y = down((float *) a.y, y.size());
+        y = download((float *) a.y, y.size());
         good = 1;
 
         for (uint32_t e = 0; e < lists; e++) {
@@ -550,11 +458,7 @@ test_lists(uint32_t rows, uint32_t outputs, uint32_t width, uint32_t lists)
 
         check(good, "lists", rows, outputs, width);
 
-        for (void *p : { (void *) a.ws, (void *) a.x, (void *) a.first,
-                         (void *) a.pair, a.y })
-        {
-            CHECK(cudaFree(p));
-        }
+        release({ a.ws, a.x, a.first, a.pair, a.y });
     }
 
     for (const uint16_t *p : ws) { CHECK(cudaFree((void *) p)); }
@@ -580,7 +484,7 @@ test_block(uint32_t n, uint32_t width)
     a.width = width;
     a.n = n;
     CHECK(mst_k_block_rows(&a, 0));
-    y = down((uint16_t *) a.to, y.size());
+    y = download((uint16_t *) a.to, y.size());
     good = 1;
 
     for (uint32_t t = 0; t < n; t++) {
@@ -591,17 +495,16 @@ test_block(uint32_t n, uint32_t width)
     }
 
     check(good, "blocked rows", n, width, pad);
-    CHECK(cudaFree((void *) a.from));
-    CHECK(cudaFree(a.to));
+    release({ a.from, a.to });
 }
 
 
 int
 main(int argc, char **argv)
 {
-    int  n, quick;
+    int  quick;
 
-    if (cudaGetDeviceCount(&n) != cudaSuccess || n == 0) {
+    if (!device_found(0)) {
         printf("skipped: no CUDA device\n");
         return 0;
     }

@@ -6,27 +6,8 @@
  * Weights are random bits.
  */
 
-#include <algorithm>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <vector>
-
-#include "base/mst_hash.h"
+#include "device_rig.cuh"
 #include "kernels/mst_k_quant.h"
-
-
-#define CHECK(call)                                                           \
-    do {                                                                      \
-        int rc_ = (int) (call);                                               \
-                                                                              \
-        if (rc_ != 0) {                                                       \
-            printf("not ok - %s: %s (line %d)\n", #call,                      \
-                   cudaGetErrorString((cudaError_t) rc_), __LINE__);          \
-            exit(1);                                                          \
-        }                                                                     \
-    } while (0)
 
 
 static __global__ void
@@ -72,51 +53,29 @@ static const struct {
 };
 
 
-/* microseconds of a graph of these operations, PDL, median of 9 */
+/* microseconds of a graph of these operations, PDL */
 
 static float
 replay(const std::vector<mst_k_gemm_t> &ops, mst_k_quant_form_t form)
 {
-    int                  i;
-    float                ms;
-    size_t               k;
-    cudaEvent_t          from, to;
-    cudaGraph_t          graph;
-    cudaStream_t         stream;
-    mst_k_gemm_t         a;
-    cudaGraphExec_t      exec;
-    std::vector<float>   times;
+    float         us;
+    cudaStream_t  stream;
 
     CHECK(cudaStreamCreate(&stream));
-    CHECK(cudaEventCreate(&from));
-    CHECK(cudaEventCreate(&to));
-    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
 
-    for (k = 0; k < ops.size(); k++) {
-        a = ops[k];
-        a.pdl = k > 0;
-        CHECK(mst_k_quant_gemm(&a, form, stream));
-    }
+    us = time_us(stream, 9, [&] {
+        mst_k_gemm_t  a;
 
-    CHECK(cudaStreamEndCapture(stream, &graph));
-    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+        for (size_t k = 0; k < ops.size(); k++) {
+            a = ops[k];
+            a.pdl = k > 0;
+            CHECK(mst_k_quant_gemm(&a, form, stream));
+        }
+    });
 
-    for (i = 0; i < 11; i++) {
-        CHECK(cudaEventRecord(from, stream));
-        CHECK(cudaGraphLaunch(exec, stream));
-        CHECK(cudaEventRecord(to, stream));
-        CHECK(cudaEventSynchronize(to));
-        CHECK(cudaEventElapsedTime(&ms, from, to));
-        times.push_back(ms * 1000);
-    }
-
-    CHECK(cudaGraphExecDestroy(exec));
-    CHECK(cudaGraphDestroy(graph));
     CHECK(cudaStreamDestroy(stream));
 
-    std::sort(times.begin() + 2, times.end());
-
-    return times[2 + 4];
+    return us;
 }
 
 
@@ -240,8 +199,7 @@ bench(mst_k_quant_form_t form, const char *name, uint32_t most)
         CHECK(cudaFree(w[s]));
     }
 
-    CHECK(cudaFree((void *) a.x));
-    CHECK(cudaFree(a.y));
+    release({ a.x, a.y });
 }
 
 
@@ -261,7 +219,7 @@ main(int argc, char **argv)
         { MST_K_QUANT_W8_16, "8 bits, groups of 16" }
     };
 
-    if (cudaGetDeviceCount(&n) != cudaSuccess || n == 0) {
+    if (!device_found(0)) {
         printf("skipped: no CUDA device\n");
         return 0;
     }

@@ -11,35 +11,15 @@
  * a row's norm.
  */
 
-#include <algorithm>
 #include <math.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <thread>
-#include <vector>
 
-#include "base/mst_hash.h"
+#include "device_rig.cuh"
 extern "C" {
 #include "file/mst_quant.h"
 }
 #include "kernels/mst_k_quant.h"
 
-
-#define CHECK(call)                                                           \
-    do {                                                                      \
-        int rc_ = (int) (call);                                               \
-                                                                              \
-        if (rc_ != 0) {                                                       \
-            printf("not ok - %s: %s (line %d)\n", #call,                      \
-                   cudaGetErrorString((cudaError_t) rc_), __LINE__);          \
-            exit(1);                                                          \
-        }                                                                     \
-    } while (0)
-
-
-static uint64_t  seed = 20261130, draws;
 
 static const struct {
     uint32_t             type;
@@ -61,77 +41,12 @@ static const struct {
 };
 
 
-static uint32_t
-rnd(uint32_t n)
-{
-    return (uint32_t) (mst_hash_mix(seed + ++draws * 0x9e3779b97f4a7c15ull)
-                       >> 11) % n;
-}
-
-
-static float
-rndf(float low, float high)
-{
-    return low + (high - low) * (float) rnd(1 << 20) / (float) (1 << 20);
-}
-
-
-static uint16_t
-bf16(float f)
-{
-    uint32_t  u;
-
-    memcpy(&u, &f, 4);
-
-    return (uint16_t) ((u + 0x7fff + (u >> 16 & 1)) >> 16);
-}
-
-
-static float
-f32(uint16_t h)
-{
-    float     f;
-    uint32_t  u;
-
-    u = (uint32_t) h << 16;
-    memcpy(&f, &u, 4);
-
-    return f;
-}
-
-
 /* an f16 of 2^-8 .. 2^-5 */
 
 static uint16_t
 f16_random(void)
 {
     return (uint16_t) (rnd(2) << 15 | (7 + rnd(3)) << 10 | rnd(1024));
-}
-
-
-template <class T>
-static T *
-upload(const std::vector<T> &v)
-{
-    T  *p;
-
-    CHECK(cudaMalloc(&p, v.size() * sizeof(T) + 16));
-    CHECK(cudaMemcpy(p, v.data(), v.size() * sizeof(T),
-                     cudaMemcpyHostToDevice));
-
-    return p;
-}
-
-
-template <class T>
-static std::vector<T>
-download(const T *p, size_t n)
-{
-    std::vector<T>  v(n);
-
-    CHECK(cudaMemcpy(v.data(), p, n * sizeof(T), cudaMemcpyDeviceToHost));
-
-    return v;
 }
 
 
@@ -163,7 +78,7 @@ matrix_fill(const matrix_t *m, std::vector<uint8_t> *file)
     for (i = 0; i < n; i++) {
         for (e = 0; e < 2 && types[m->type].scale[e] >= 0; e++) {
             h = types[m->type].type == MST_K_QUANT_BF16
-                ? bf16(rndf(-1, 1) * rndf(0, 1)) : f16_random();
+                ? bf16_of(rndf(-1, 1) * rndf(0, 1)) : f16_random();
             memcpy(&(*file)[i * types[m->type].size
                             + types[m->type].scale[e]], &h, 2);
         }
@@ -204,12 +119,11 @@ matrix_pack(const matrix_t *m, const std::vector<uint8_t> &file)
     uint32_t            half, row;
     mst_k_quant_pack_t  a;
 
-    size = mst_k_quant_size(types[m->type].form, m->rows,
-                            m->width);
+    size = mst_k_quant_size(types[m->type].form, m->rows, m->width);
     CHECK(cudaMalloc((void **) &m->tiles, size));
     CHECK(cudaMemset(m->tiles, 0, size));
 
-    src = upload(file);
+    src = upload(file, 16);
 
     memset(&a, 0, sizeof(a));
 
@@ -287,8 +201,7 @@ matrix_rows(const matrix_t *m, const std::vector<uint8_t> &file)
     mst_k_quant_rows_t     a;
     std::vector<uint16_t>  got;
 
-    CHECK(cudaMalloc(&y, m->w.size() * 2));
-    CHECK(cudaMemset(y, 0xff, m->w.size() * 2));
+    y = poisoned<uint16_t>(m->w.size());
 
     memset(&a, 0, sizeof(a));
 
@@ -306,12 +219,12 @@ matrix_rows(const matrix_t *m, const std::vector<uint8_t> &file)
     bad = 0;
 
     for (i = 0; i < m->w.size(); i++) {
-        if (!(fabsf(f32(got[i]) - m->w[i]) <= matrix_slack(m, file, i))
+        if (!(fabsf(f32_of(got[i]) - m->w[i]) <= matrix_slack(m, file, i))
             && bad++ < 3)
         {
             printf("# %s row %zu column %zu: %g, wanted %g\n",
                    types[m->type].name, i / m->width, i % m->width,
-                   f32(got[i]), m->w[i]);
+                   f32_of(got[i]), m->w[i]);
         }
     }
 
@@ -376,19 +289,17 @@ matrix_embed(const matrix_t *m)
 
     memset(&a, 0, sizeof(a));
 
-    a.id = upload(id);
+    a.id = upload(id, 16);
     a.w = m->tiles;
     a.form = types[m->type].form;
     a.width = m->width;
     a.n = (uint32_t) id.size();
 
-    CHECK(cudaMalloc((void **) &a.h, a.n * a.width * sizeof(float)));
-    CHECK(cudaMemset(a.h, 0xff, a.n * a.width * sizeof(float)));
+    a.h = poisoned<float>(a.n * a.width);
     CHECK(mst_k_quant_embed(&a, 0));
 
     got = download(a.h, a.n * a.width);
-    CHECK(cudaFree(a.h));
-    CHECK(cudaFree((void *) a.id));
+    release({ a.h, a.id });
 
     for (bad = 0, i = 0; i < got.size(); i++) {
         at = (size_t) id[i / a.width] * a.width + i % a.width;
@@ -431,12 +342,12 @@ input_fill(const matrix_t *m, uint32_t n, input_t *in)
 
     for (i = 0; i < in->pad; i++) {
         for (k = 0; k < m->width; k++) {
-            v = i < n ? bf16(rndf(-2, 2)) : 0x7fc0;
+            v = i < n ? bf16_of(rndf(-2, 2)) : 0x7fc0;
             at = mst_k_gemm_x_at(i, k, in->pad, 2);
             memcpy(&in->blocked[at], &v, 2);
 
             if (i < n) {
-                in->x[(size_t) i * m->width + k] = f32(v);
+                in->x[(size_t) i * m->width + k] = f32_of(v);
             }
         }
     }
@@ -595,7 +506,7 @@ check_residual(const matrix_t *m, const input_t *in, const mst_k_gemm_t *a,
                     y[row].slack + (fabs(s) + 9) * 1e-6);
 
             s = h[(size_t) t * m->rows + row] * in->gain[row];
-            compare(e, f32(blocked_at(next, t, row, in->pad)), s,
+            compare(e, f32_of(blocked_at(next, t, row, in->pad)), s,
                     fabs(s) / 250);
         }
 
@@ -609,7 +520,7 @@ check_residual(const matrix_t *m, const input_t *in, const mst_k_gemm_t *a,
         }
 
         for (row = m->rows; row < mst_k_gemm_slots(m->rows, 2) * 128; row++) {
-            compare(e, f32(blocked_at(next, t, row, in->pad)), 0, 0);
+            compare(e, f32_of(blocked_at(next, t, row, in->pad)), 0, 0);
         }
     }
 }
@@ -647,8 +558,8 @@ check_rows(const matrix_t *m, const input_t *in, const mst_k_gemm_t *a,
 
             } else if (a->op == MST_K_GEMM_QKV) {
                 u = y[row].y + in->bias[row];
-                compare(e, f32(((uint16_t *) bytes.data())
-                               [(size_t) t * a->pitch + row]),
+                compare(e, f32_of(((uint16_t *) bytes.data())
+                                  [(size_t) t * a->pitch + row]),
                         u, y[row].slack + fabs(u) / 250);
 
             } else if (row < m->rows / 2) {
@@ -659,7 +570,7 @@ check_rows(const matrix_t *m, const input_t *in, const mst_k_gemm_t *a,
                 /* silu's slope is below 1.1; its exponential and division
                    are the device's fast ones */
 
-                compare(e, f32(blocked_at(bytes, t, row, in->pad)),
+                compare(e, f32_of(blocked_at(bytes, t, row, in->pad)),
                         g / (1 + exp(-g)) * u,
                         1.1 * p->slack * fabs(u)
                         + fabs(g) * y[m->rows / 2 + row].slack
@@ -685,17 +596,16 @@ multiply(const matrix_t *m, mst_k_gemm_op_t op, uint32_t n)
     a.rows = m->rows;
     a.width = m->width;
     a.w = m->tiles;
-    a.bias = upload(in.bias);
-    a.bias_up = upload(in.bias_up);
-    a.x = upload(in.blocked);
-    a.x_sums = op == MST_K_GEMM_RESIDUAL ? NULL : upload(in.sums);
+    a.bias = upload(in.bias, 16);
+    a.bias_up = upload(in.bias_up, 16);
+    a.x = upload(in.blocked, 16);
+    a.x_sums = op == MST_K_GEMM_RESIDUAL ? NULL : upload(in.sums, 16);
     a.eps = 1e-5f;
-    a.h = upload(in.h);
-    a.gain = upload(in.gain);
+    a.h = upload(in.h, 16);
+    a.gain = upload(in.gain, 16);
     a.pitch = m->rows + 4;
 
-    CHECK(cudaMalloc(&a.y, (size_t) 128 * (m->rows + 256) * 4));
-    CHECK(cudaMemset(a.y, 0xff, (size_t) 128 * (m->rows + 256) * 4));
+    a.y = poisoned<float>((size_t) 128 * (m->rows + 256));
     CHECK(cudaMalloc((void **) &a.y_sums,
                      mst_k_gemm_sums_size(m->rows) * 4));
 
@@ -703,22 +613,9 @@ multiply(const matrix_t *m, mst_k_gemm_op_t op, uint32_t n)
     CHECK(cudaDeviceSynchronize());
 
     e = 0;
+    (op == MST_K_GEMM_RESIDUAL ? check_residual : check_rows)(m, &in, &a, &e);
 
-    if (op == MST_K_GEMM_RESIDUAL) {
-        check_residual(m, &in, &a, &e);
-
-    } else {
-        check_rows(m, &in, &a, &e);
-    }
-
-    CHECK(cudaFree((void *) a.bias));
-    CHECK(cudaFree((void *) a.bias_up));
-    CHECK(cudaFree((void *) a.x));
-    CHECK(cudaFree((void *) a.x_sums));
-    CHECK(cudaFree((void *) a.h));
-    CHECK(cudaFree((void *) a.gain));
-    CHECK(cudaFree(a.y));
-    CHECK(cudaFree(a.y_sums));
+    release({ a.bias, a.bias_up, a.x, a.x_sums, a.h, a.gain, a.y, a.y_sums });
 
     if (e > 1) {
         printf("# %s %u x %u, operation %d, %u tokens: %.3g of the "
@@ -776,7 +673,7 @@ main(int argc, char **argv)
 {
     int  bad, i;
 
-    if (cudaGetDeviceCount(&i) != cudaSuccess || i == 0) {
+    if (!device_found(0)) {
         printf("skipped: no CUDA device\n");
         return 0;
     }

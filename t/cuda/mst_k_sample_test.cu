@@ -7,31 +7,13 @@
  * rows, as replays of a graph over rows that do not stay in L2.
  */
 
-#include <algorithm>
 #include <math.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <vector>
 
+#include "device_rig.cuh"
 extern "C" {
 #include "engine/mst_sampler.h"
 }
-
 #include "kernels/mst_k_sample.h"
-
-
-#define CHECK(call)                                                           \
-    do {                                                                      \
-        int rc_ = (int) (call);                                               \
-                                                                              \
-        if (rc_ != 0) {                                                       \
-            printf("not ok - %s: %s (line %d)\n", #call,                      \
-                   cudaGetErrorString((cudaError_t) rc_), __LINE__);          \
-            exit(1);                                                          \
-        }                                                                     \
-    } while (0)
 
 
 typedef struct {
@@ -60,24 +42,6 @@ typedef struct {
     mst_k_sample_top_t   *tops;
     std::vector<uint32_t>              fed;    /* [2 n] */
 } batch_t;
-
-
-static uint64_t  seed = 20261130, draws;
-
-
-static uint32_t
-rnd(uint32_t n)
-{
-    return (uint32_t) (mst_hash_mix(seed + ++draws * 0x9e3779b97f4a7c15ull)
-                       >> 11) % n;
-}
-
-
-static float
-rndf(float low, float high)
-{
-    return low + (high - low) * (float) rnd(1 << 20) / (float) (1 << 20);
-}
 
 
 static float
@@ -199,22 +163,6 @@ order_finish(row_t *r)
 }
 
 
-template <class T>
-static T *
-upload(const std::vector<T> &v)
-{
-    T       *p;
-    size_t   size;
-
-    size = (v.size() + 1) * sizeof(T);
-    CHECK(cudaMalloc(&p, size));
-    CHECK(cudaMemcpy(p, v.data(), v.size() * sizeof(T),
-                     cudaMemcpyHostToDevice));
-
-    return p;
-}
-
-
 /* orders of the rows, and all of it to the device */
 
 static void
@@ -257,14 +205,14 @@ batch_send(batch_t *b)
 
     memset(&b->a, 0, sizeof(b->a));
 
-    b->a.logits = upload(b->logits);
-    b->copy = upload(b->logits);
-    b->a.orders = upload(b->orders);
-    b->a.words = upload(b->words);
+    b->a.logits = upload(b->logits, sizeof(b->logits[0]));
+    b->copy = upload(b->logits, sizeof(b->logits[0]));
+    b->a.orders = upload(b->orders, sizeof(b->orders[0]));
+    b->a.words = upload(b->words, sizeof(b->words[0]));
     b->a.n_vocab = b->n_vocab;
     b->a.stride = b->stride;
     b->a.n = b->n;
-    b->a.fed = upload(b->fed);
+    b->a.fed = upload(b->fed, sizeof(b->fed[0]));
 
     CHECK(cudaMallocHost(&b->a.results, 2 * b->n * sizeof(mst_k_sampled_t)));
     CHECK(cudaMallocHost(&b->a.tops, 2 * b->n * sizeof(mst_k_sample_top_t)));
@@ -277,11 +225,7 @@ batch_send(batch_t *b)
 static void
 batch_free(batch_t *b)
 {
-    CHECK(cudaFree(b->a.logits));
-    CHECK(cudaFree(b->copy));
-    CHECK(cudaFree((void *) b->a.orders));
-    CHECK(cudaFree((void *) b->a.words));
-    CHECK(cudaFree(b->a.fed));
+    release({ b->a.logits, b->copy, b->a.orders, b->a.words, b->a.fed });
     CHECK(cudaFreeHost(b->a.results));
     CHECK(cudaFreeHost(b->a.tops));
 }
@@ -612,9 +556,9 @@ bench(uint32_t n_vocab, uint32_t n)
 int
 main(int argc, char **argv)
 {
-    int  bad, n;
+    int  bad;
 
-    if (cudaGetDeviceCount(&n) != cudaSuccess || n == 0) {
+    if (!device_found(0)) {
         printf("skipped: no CUDA device\n");
         return 0;
     }
