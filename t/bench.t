@@ -19,6 +19,7 @@ my $dir = tempdir('mistral_bench.XXXXXX', TMPDIR => 1, CLEANUP => 1);
 mkdir "$dir/bin";
 
 arithmetic();
+weight();
 peer();
 alone();
 device();
@@ -39,9 +40,7 @@ sub device {
     is($?, 0, 'bench/device.py: nothing failed') or diag $out;
     unlike($out, qr/FAILED/, 'bench/device.py: and says so');
 
-    open my $f, '<', "$dir/device.json" or die $!;
-    local $/;
-    my $r = decode_json(<$f>);
+    my $r = decode_json(read_file("$dir/device.json"));
 
     is($r->{temperature}, 40, 'bench/device.py: the temperature');
     cmp_ok($r->{cancelled}, '>', 32, 'bench/device.py: clients that left');
@@ -73,6 +72,30 @@ PYTHON
 }
 
 
+# of a session: the engine gets ours, and a kernel that groups nothing, whose
+# file is empty or missing, is no error
+
+sub weight {
+    my @files = map { "$dir/autogroup.$_" } qw/ self 7 /;
+    my $weigh = "[setattr(engine, 'AUTOGROUP', '$dir/autogroup.%s'), "
+                . 'engine.weigh(7)]';
+
+    for my $case (['none'], ['', ''], ["/autogroup-3 nice 0\n", ''],
+                  ["/autogroup-3 nice -5\n", '-5'])
+    {
+        my ($ours, $expected) = @$case;
+
+        unlink @files;
+        write_file($files[0], $ours) if defined $expected;
+        write_file($files[1], '') if defined $expected;
+
+        is_deeply(python($weigh), [undef, undef], 'a weight: no error');
+        is(defined $expected ? read_file($files[1]) : undef, $expected,
+           "a weight: the engine's");
+    }
+}
+
+
 sub peer {
     program('llama-bench', <<'SHELL');
 case "$*" in
@@ -90,8 +113,7 @@ echo '{"pl": 8, "speed_tg": 12.5}'
 echo '{"pl": 16, "speed_tg": 20}'
 SHELL
 
-    open my $f, '>', "$dir/bin/llama-server" or die $!;
-    print $f <<'PYTHON';
+    write_file("$dir/bin/llama-server", <<'PYTHON');
 #!/usr/bin/python3
 import http.server, sys
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -102,8 +124,7 @@ http.server.HTTPServer(('127.0.0.1', int(sys.argv[sys.argv.index('--port')
                                                   + 1])),
                        Handler).serve_forever()
 PYTHON
-    chmod 0755, $f;
-    close $f;
+    chmod 0755, "$dir/bin/llama-server";
 
     is_deeply(python("engine.engine_peer('$dir', ['decode_1', 'prefill_512', "
                      . "'decode_8', 'decode_16'])"),
@@ -154,10 +175,26 @@ sub python {
 sub program {
     my ($name, $text) = @_;
 
-    open my $f, '>', "$dir/bin/$name" or die $!;
-    print $f "#!/bin/sh\n$text";
-    chmod 0755, $f;
+    write_file("$dir/bin/$name", "#!/bin/sh\n$text");
+    chmod 0755, "$dir/bin/$name";
+}
+
+
+sub write_file {
+    my ($name, $text) = @_;
+
+    open my $f, '>', $name or die "$name: $!";
+    print $f $text;
     close $f;
+}
+
+
+sub read_file {
+    my ($name) = @_;
+
+    open my $f, '<', $name or die "$name: $!";
+    local $/;
+    return <$f> // '';
 }
 
 
@@ -171,8 +208,5 @@ sub bench {
     my $said = qx{/usr/bin/python3 t/bench/engine.py --only $only --rounds 1 \\
                   --peer $folder --json $json 2>&1};
 
-    return ($said, {}) if !open my $f, '<', $json;
-
-    local $/;
-    return ($said, decode_json(<$f>));
+    return ($said, -e $json ? decode_json(read_file($json)) : {});
 }

@@ -64,6 +64,7 @@ my %said;                               # by the name of a test, lines
 
 my $harness = TAP::Harness->new({
     timer => 1,
+    merge => 1,
     jobs  => $jobs < MOST ? $jobs : MOST,
     exec  => sub { command($_[1]) },
 });
@@ -108,7 +109,9 @@ print "$passed passed, $failed failed, $skipped skipped\n";
 exit($failed ? 1 : 0);
 
 
-# stderr goes into a file, so that a piece of a line there breaks none here
+# stderr goes into a file, so that a piece of a line there breaks none here;
+# "merge" above, as a pipe for it that ends at once would be taken for one
+# with something to read, and the harness would wait for that program alone
 
 sub command {
     my ($name) = @_;

@@ -42,6 +42,8 @@ MODEL = common.SMOL
 MISTRAL = common.BUILD + '/mistral'
 NGINX = os.environ.get('TEST_NGINX_BINARY', '/usr/sbin/nginx')
 
+AUTOGROUP = '/proc/%s/autogroup'
+
 STREAMS = 8
 CONTEXT = 2048                  # of a stream
 KV_TOKEN = 30 * 3 * 64 * 2      # numbers of a token's keys and values
@@ -93,12 +95,12 @@ def weigh(pid):
     own: where ours, which is the peer's too, has not the usual weight, the
     engine gets the same"""
     try:
-        with open('/proc/self/autogroup') as f:
-            nice = int(f.read().split()[-1])
+        with open(AUTOGROUP % 'self') as f:
+            nice = int(f.read().rpartition(' ')[2])
         if nice != 0:
-            with open('/proc/%d/autogroup' % pid, 'w') as f:
+            with open(AUTOGROUP % pid, 'w') as f:
                 f.write(str(nice))
-    except (OSError, ValueError):
+    except (OSError, ValueError):       # not there, or there and empty
         pass
 
 
