@@ -8,7 +8,7 @@
 
 #include "text/mst_case.h"
 #include "text/mst_jinja_run.h"
-#include "text/mst_json_python.h"
+#include "text/mst_python_dumps.h"
 
 
 #define MST_JINJA_FILTER_INDENT  64    /* spaces of one level */
@@ -296,7 +296,7 @@ mst_jinja_filter_length(mst_jinja_run_t *r, mst_value_t subject,
 
 static int
 mst_jinja_filter_json_form(mst_jinja_run_t *r, const mst_jinja_args_t *a,
-    mst_json_python_t *f)
+    mst_python_dumps_t *f)
 {
     size_t       i;
     int64_t      n;
@@ -305,7 +305,7 @@ mst_jinja_filter_json_form(mst_jinja_run_t *r, const mst_jinja_args_t *a,
     static const char  spaces[] =
         "                                                                ";
 
-    memset(f, 0, sizeof(mst_json_python_t));
+    memset(f, 0, sizeof(mst_python_dumps_t));
 
     f->item = mst_str(", ", 2);
     f->key = mst_str(": ", 2);
@@ -369,10 +369,10 @@ static int
 mst_jinja_filter_tojson(mst_jinja_run_t *r, mst_value_t subject,
     const mst_jinja_args_t *a, mst_value_t *v)
 {
-    int                rc;
-    mst_text_t        *t;
-    mst_text_out_t     out;
-    mst_json_python_t  f;
+    int                 rc;
+    mst_text_t         *t;
+    mst_text_out_t      out;
+    mst_python_dumps_t  f;
 
     if (mst_jinja_filter_json_form(r, a, &f) != MST_OK) {
         return MST_ERROR;
@@ -380,7 +380,7 @@ mst_jinja_filter_tojson(mst_jinja_run_t *r, mst_value_t subject,
 
     mst_text_out_init(&out);
 
-    rc = mst_json_python_write(r->w, subject, &f, &out);
+    rc = mst_python_dumps(r->w, subject, &f, &out);
     t = rc == MST_OK ? mst_text_out_take(&out, r->w) : NULL;
 
     mst_text_out_fini(&out);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "text/mst_json_python.h"
+#include "text/mst_python_loads.h"
 #include "text/mst_mistral.h"
 
 
@@ -29,7 +29,7 @@ mst_mistral_json_value(mst_work_t *w, mst_str_t s, mst_value_t *v)
         return d ? MST_OK : MST_ERROR;
     }
 
-    rc = mst_json_python_read(w, s, v);
+    rc = mst_python_loads(w, s, v);
 
     return rc == MST_DECLINED ? mst_mistral_json_str(w, s, v) : rc;
 }
@@ -97,7 +97,7 @@ mst_mistral_json_tools(mst_work_t *w, mst_str_t tools, mst_value_t *v)
     mst_value_t   from, tool;
 
     list = mst_list_create(w, 0);
-    rc = list ? mst_json_python_read(w, tools, &from) : MST_ERROR;
+    rc = list ? mst_python_loads(w, tools, &from) : MST_ERROR;
 
     if (rc == MST_ERROR) {
         return MST_ERROR;

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "text/mst_json_python.h"
+#include "text/mst_python_dumps.h"
 #include "text/mst_mistral.h"
 
 
@@ -59,7 +59,7 @@ mst_mistral_write_json(const mst_mistral_write_t *o, mst_value_t v)
 
     mst_text_out_init(&text);
 
-    rc = mst_json_python_write(o->w, v, NULL, &text);
+    rc = mst_python_dumps(o->w, v, NULL, &text);
 
     if (rc == MST_OK) {
         s = mst_str(text.buf.data, text.buf.len);

@@ -12,7 +12,7 @@
 
 #include "base/mst_mem.h"
 #include "text/mst_encode.h"
-#include "text/mst_json_python.h"
+#include "text/mst_python_loads.h"
 #include "text/mst_template_jinja.h"
 
 
@@ -114,7 +114,7 @@ mst_template_jinja_call(mst_work_t *w, const mst_call_t *call,
         return MST_ERROR;
     }
 
-    rc = mst_json_python_read(w, call->arguments, &arguments);
+    rc = mst_python_loads(w, call->arguments, &arguments);
 
     if (rc == MST_DECLINED) {
         rc = mst_value_str(w, call->arguments.data, call->arguments.len,
@@ -271,7 +271,7 @@ mst_template_jinja_tools(mst_work_t *w, mst_str_t tools, mst_dict_t *d)
     v = mst_value(MST_VALUE_NONE);
 
     if (tools.len) {
-        rc = mst_json_python_read(w, tools, &v);
+        rc = mst_python_loads(w, tools, &v);
 
         if (rc != MST_OK) {
             return rc == MST_DECLINED
@@ -304,7 +304,7 @@ mst_template_jinja_own(mst_work_t *w, const mst_template_chat_t *c,
         return MST_OK;
     }
 
-    rc = mst_json_python_read(w, c->variables, &v);
+    rc = mst_python_loads(w, c->variables, &v);
 
     if (rc == MST_ERROR) {
         return MST_ERROR;

@@ -11,7 +11,8 @@
 #include <string.h>
 
 #include "text/mst_jinja.h"
-#include "text/mst_json_python.h"
+#include "text/mst_python_dumps.h"
+#include "text/mst_python_loads.h"
 #include "text/mst_python.h"
 
 
@@ -25,7 +26,7 @@ put_string(mst_work_t *w, const char *data, size_t len)
     mst_text_out_init(&out);
 
     if (t == NULL
-        || mst_json_python_write(w, mst_value_text(t), NULL, &out) != MST_OK)
+        || mst_python_dumps(w, mst_value_text(t), NULL, &out) != MST_OK)
     {
         abort();
     }
@@ -79,7 +80,7 @@ line(const char *data, size_t len)
     mst_work_init(&mine, SIZE_MAX, UINT64_MAX, NULL);
     mst_text_out_init(&out);
 
-    if (mst_json_python_read(&mine, mst_str(data, len), &v) != MST_OK) {
+    if (mst_python_loads(&mine, mst_str(data, len), &v) != MST_OK) {
         (void) fprintf(stderr, "no JSON: %.*s\n", (int) len, data);
         exit(1);
     }

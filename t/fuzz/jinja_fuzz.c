@@ -10,7 +10,7 @@
 
 #include "base/mst_mem.h"
 #include "text/mst_jinja.h"
-#include "text/mst_json_python.h"
+#include "text/mst_python_loads.h"
 #include "text/mst_utf8.h"
 
 
@@ -118,7 +118,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mst_work_init(&w, 1 << 24, 1 << 20, &err);
 
     if (t == NULL
-        || mst_json_python_read(&w, mst_str((const char *) data, size), &v)
+        || mst_python_loads(&w, mst_str((const char *) data, size), &v)
            != MST_OK
         || v.type != MST_VALUE_DICT)
     {

@@ -19,7 +19,7 @@
 
 #include "base/mst_mem.h"
 #include "text/mst_jinja.h"
-#include "text/mst_json_python.h"
+#include "text/mst_python_loads.h"
 #include "text/mst_python.h"
 
 #define JINJA_NOW  1753790400      /* 2025-07-29 12:00:00 UTC */
@@ -53,7 +53,7 @@ jinja_run(const char *template, const char *variables, mst_text_out_t *out,
 
     mst_work_init(&w, MST_JINJA_MEMORY, MST_JINJA_STEPS, err);
     variables = variables ? variables : "{}";
-    rc = mst_json_python_read(&w, mst_str(variables, strlen(variables)), &v);
+    rc = mst_python_loads(&w, mst_str(variables, strlen(variables)), &v);
     assert_int_not_equal(rc, MST_DECLINED);
 
     if (rc == MST_OK) {

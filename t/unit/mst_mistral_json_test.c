@@ -8,7 +8,7 @@
 
 #include "jinja.h"
 
-#include "text/mst_json_python.h"
+#include "text/mst_python_dumps.h"
 #include "text/mst_mistral.h"
 
 #define S(s)  mst_str(s, sizeof(s) - 1)
@@ -46,7 +46,7 @@ expect(mst_value_t v, const char *want)
     mst_text_out_t  out;
 
     mst_text_out_init(&out);
-    assert_int_equal(mst_json_python_write(&w, v, NULL, &out), MST_OK);
+    assert_int_equal(mst_python_dumps(&w, v, NULL, &out), MST_OK);
     (void) snprintf(text, sizeof(text), "%.*s", (int) out.buf.len,
                     (char *) out.buf.data);
     assert_string_equal(text, want);

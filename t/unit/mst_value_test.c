@@ -17,8 +17,8 @@ value(const char *json)
 {
     mst_value_t  v;
 
-    assert_int_equal(mst_json_python_read(&w, mst_str(json, strlen(json)),
-                                          &v), MST_OK);
+    assert_int_equal(mst_python_loads(&w, mst_str(json, strlen(json)),
+                                      &v), MST_OK);
 
     return v;
 }
