@@ -15,54 +15,12 @@
 
 #include <jansson.h>
 
+#include "api/mst_api.h"
 #include "api/mst_api_error.h"
 #include "api/mst_tools.h"
 #include "base/mst_message.h"
 #include "base/mst_params.h"
 #include "base/mst_str.h"
-
-
-typedef enum {
-    MST_API_UNKNOWN,
-    MST_API_CHAT,                  /* POST .../chat/completions */
-    MST_API_COMPLETION,            /* POST .../completions */
-    MST_API_FIM,                   /* POST .../fim/completions */
-    MST_API_MODELS,                /* GET .../models */
-    MST_API_MODEL,                 /* GET .../models/ID */
-    MST_API_TOKENIZE,              /* POST .../tokenize */
-    MST_API_DETOKENIZE             /* POST .../detokenize */
-} mst_api_t;
-
-
-/* the model is asked for an answer */
-
-static inline int
-mst_api_answers(mst_api_t api)
-{
-    return api == MST_API_CHAT || api == MST_API_COMPLETION
-           || api == MST_API_FIM;
-}
-
-
-/* whose form the answer has: what fills in the middle is an assistant's
-   message */
-
-static inline mst_api_t
-mst_api_form(mst_api_t api)
-{
-    return api == MST_API_FIM ? MST_API_CHAT : api;
-}
-
-
-/*
- * The API is known by the end of the URI, whatever the location's prefix.
- * For MST_API_MODEL *id is the rest behind "/models/" (may hold slashes).
- */
-mst_api_t mst_request_api(mst_str_t uri, mst_str_t *id);
-
-/* "POST, OPTIONS" or "GET, HEAD, OPTIONS": for Allow; NULL for
-   MST_API_UNKNOWN */
-const char *mst_request_allow(mst_api_t api);
 
 
 /* one prompt of a text completion or of /tokenize; /detokenize's tokens */
@@ -116,7 +74,7 @@ typedef struct {
                                           is to be led to; may be empty */
 
     mst_params_t     params;           /* max_tokens, soft_tokens: left alone,
-                                          see below */
+                                          mst_fit.h fills them */
     int              has_seed;         /* else the host sets a random one */
     mst_bias_t      *bias;             /* [n_bias] */
     size_t           n_bias;
@@ -157,29 +115,6 @@ mst_request_t *mst_request_take(mst_api_t api, json_t *root, size_t len,
     mst_api_error_t *e);
 
 void mst_request_destroy(mst_request_t *r);    /* r may be NULL */
-
-/* 400: more experts of one token than the model has; 0 = it has none */
-int mst_request_check_experts(const mst_request_t *r, uint32_t n_experts,
-    mst_api_error_t *e);
-
-/*
- * The engine's limits for prompt i, of n_prompt tokens, in a context: fills
- * r->params.max_tokens (hard end) and soft_tokens.  Both families of
- * DESIGN 8 are combined and clamped to the cap and to what the context
- * leaves.  400
- * context_length_exceeded with both numbers when the prompt leaves no room;
- * an error names which of several prompts it is.
- */
-int mst_request_limits(mst_request_t *r, size_t i, size_t n_prompt,
-    uint32_t context, mst_api_error_t *e);
-
-/* the host's default for the answer's length, where the body has no limit at
-   all; min_tokens asks for at least as much */
-void mst_request_default_length(mst_request_t *r, uint32_t n);
-
-/* ids of bias, stop_ids and prompt_ids are below n_vocab, else 400 */
-int mst_request_check_ids(const mst_request_t *r, uint32_t n_vocab,
-    mst_api_error_t *e);
 
 
 #endif /* MST_REQUEST_H */

@@ -7,6 +7,8 @@
 
 #include "gateway/ngx_http_mistral_policy.h"
 
+#include "api/mst_fit.h"
+
 
 static ngx_uint_t ngx_http_mistral_hot(ngx_http_mistral_model_t *m);
 
@@ -20,13 +22,11 @@ ngx_http_mistral_begin(ngx_http_mistral_ctx_t *ctx)
 
     rc = NGX_OK;
 
-    if (mst_request_check_ids(ctx->body,
-                              mst_tokenizer_info(ctx->model->tokenizer)
-                                  ->n_vocab,
-                              &ctx->error)
+    if (mst_fit_ids(ctx->body,
+                    mst_tokenizer_info(ctx->model->tokenizer)->n_vocab,
+                    &ctx->error)
         != MST_OK
-        || mst_request_check_experts(ctx->body, ctx->model->n_experts,
-                                     &ctx->error)
+        || mst_fit_experts(ctx->body, ctx->model->n_experts, &ctx->error)
            != MST_OK)
     {
         rc = NGX_DECLINED;

@@ -8,6 +8,7 @@
 
 #include <ngx_md5.h>
 
+#include "api/mst_fit.h"
 #include "base/mst_time.h"
 
 
@@ -229,8 +230,8 @@ ngx_http_mistral_limit_ask_cost(ngx_http_mistral_ctx_t *ctx,
 
         /* what the context leaves is another number for each prompt */
 
-        (void) mst_request_limits(ctx->body, 0, ctx->choices[i].source->n_ids,
-                                  ngx_http_mistral_context(ctx->model), &e);
+        (void) mst_fit_length(ctx->body, 0, ctx->choices[i].source->n_ids,
+                              ngx_http_mistral_context(ctx->model), &e);
 
         used.completion += ngx_min(ctx->body->params.max_tokens,
                                    limit->reserve);

@@ -277,9 +277,9 @@ ngx_http_mistral_preread_api(ngx_http_request_t *r, mst_api_t *api)
         return 0;
     }
 
-    *api = mst_request_api(mst_str((char *) r->uri.data, r->uri.len), &id);
+    *api = mst_api_find(mst_str((char *) r->uri.data, r->uri.len), &id);
 
-    return *api != MST_API_UNKNOWN && mst_request_allow(*api)[0] == 'P';
+    return *api != MST_API_UNKNOWN && mst_api_allow(*api)[0] == 'P';
 }
 
 

@@ -43,7 +43,7 @@ ngx_http_mistral_handler(ngx_http_request_t *r)
     ngx_http_mistral_ctx_t       *ctx;
     ngx_http_mistral_loc_conf_t  *mlcf;
 
-    api = mst_request_api(mst_str((char *) r->uri.data, r->uri.len), &id);
+    api = mst_api_find(mst_str((char *) r->uri.data, r->uri.len), &id);
 
     if (api == MST_API_UNKNOWN) {
         return ngx_http_mistral_not_found(r);
@@ -54,7 +54,7 @@ ngx_http_mistral_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    allow = mst_request_allow(api);
+    allow = mst_api_allow(api);
 
     if (r->method == NGX_HTTP_OPTIONS) {
         return ngx_http_mistral_send_options(r, allow);

@@ -8,6 +8,7 @@
 #include "gateway/ngx_http_mistral_pressure.h"
 #include "gateway/ngx_http_mistral_tools.h"
 
+#include "api/mst_fit.h"
 #include "base/mst_time.h"
 
 
@@ -114,8 +115,8 @@ ngx_http_mistral_check_length(ngx_http_mistral_ctx_t *ctx)
 
     for (i = 0; i < ctx->n_sources; i++) {
 
-        if (mst_request_limits(ctx->body, i, ctx->sources[i].n_ids, context,
-                               &ctx->error)
+        if (mst_fit_length(ctx->body, i, ctx->sources[i].n_ids, context,
+                           &ctx->error)
             != MST_OK)
         {
             return NGX_DECLINED;
@@ -315,9 +316,8 @@ ngx_http_mistral_send_one(ngx_http_mistral_ctx_t *ctx,
 
     /* what the context leaves is another number for each prompt */
 
-    (void) mst_request_limits(ctx->body, 0, source->n_ids,
-                              ngx_http_mistral_context(ctx->model),
-                              &ctx->error);
+    (void) mst_fit_length(ctx->body, 0, source->n_ids,
+                          ngx_http_mistral_context(ctx->model), &ctx->error);
 
     choice->max_tokens = ctx->body->params.max_tokens;
 

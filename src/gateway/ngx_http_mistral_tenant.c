@@ -19,6 +19,7 @@
 
 #include <sys/random.h>
 
+#include "api/mst_fit.h"
 #include "api/mst_salt.h"
 
 
@@ -175,7 +176,7 @@ ngx_http_mistral_tenant_resolved(ngx_http_mistral_ctx_t *ctx)
     }
 
     if (length) {
-        mst_request_default_length(ctx->body, length);
+        mst_fit_default_length(ctx->body, length);
     }
 
     return NGX_OK;

@@ -8,6 +8,7 @@
 #include "gateway/ngx_http_mistral_preread.h"
 #include "gateway/ngx_http_mistral_request.h"
 
+#include "api/mst_fit.h"
 #include "base/mst_time.h"
 
 
@@ -416,7 +417,7 @@ ngx_http_mistral_max_tokens(ngx_http_request_t *r,
     }
 
     if (ctx->n_choices == 0) {
-        (void) mst_request_limits(body, 0, 1, NGX_HTTP_MISTRAL_NO_CONTEXT, &e);
+        (void) mst_fit_length(body, 0, 1, NGX_HTTP_MISTRAL_NO_CONTEXT, &e);
 
         if (body->params.max_tokens == NGX_HTTP_MISTRAL_NO_CONTEXT - 1) {
             return NGX_OK;

@@ -6,8 +6,8 @@
 
 #include "fuzz.h"
 
+#include "api/mst_fit.h"
 #include "api/mst_json.h"
-#include "api/mst_request.h"
 #include "text/mst_utf8.h"
 
 
@@ -57,7 +57,7 @@ fuzz_limits(mst_request_t *r)
     for (context = 1; context <= 65536; context *= 16) {
         memset(&e, 0, sizeof(e));
 
-        if (mst_request_limits(r, 0, 17, context, &e) != MST_OK) {
+        if (mst_fit_length(r, 0, 17, context, &e) != MST_OK) {
             fuzz_error(&e);
             continue;
         }
@@ -94,7 +94,7 @@ fuzz_request(mst_request_t *r)
 
     memset(&e, 0, sizeof(e));
 
-    if (mst_request_check_ids(r, 49152, &e) != MST_OK) {
+    if (mst_fit_ids(r, 49152, &e) != MST_OK) {
         fuzz_error(&e);
     }
 
@@ -115,7 +115,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
 
-    (void) mst_request_api(mst_str((const char *) data, size), &id);
+    (void) mst_api_find(mst_str((const char *) data, size), &id);
 
     memset(&e, 0, sizeof(e));
 

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "api/mst_fit.h"
 #include "api/mst_task.h"
 #include "base/mst_mem.h"
 
@@ -134,7 +135,7 @@ test_defaults(void **state)
     assert_true(r->params.temperature == 0.25f);
     assert_int_equal(r->max_tokens, 25);
 
-    mst_request_default_length(r, 5);
+    mst_fit_default_length(r, 5);
     assert_int_equal(r->max_tokens, 25);
 
     mst_request_destroy(r);
