@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 
+#include "api/mst_reply_logprobs.h"
 #include "api/mst_request.h"
 #include "base/mst_buf.h"
 #include "base/mst_outcome.h"
@@ -28,40 +29,6 @@ typedef struct {
 } mst_reply_t;
 
 
-/* one token of a logprobs report, sampled or the prompt's */
-typedef struct {
-    mst_str_t  bytes;              /* of the token; control: its spelling */
-    float      logprob;
-} mst_reply_top_t;
-
-typedef struct {
-    mst_reply_top_t         token;
-    const mst_reply_top_t  *top;   /* [n_top] */
-    uint32_t                n_top;
-    size_t                  text_offset;   /* completions: characters before */
-    int                     none;          /* completions: nothing came before
-                                              this token, its logprob is null */
-} mst_reply_logprob_t;
-
-
-/*
- * The logprobs of an answer are gathered as JSON pieces while it runs.  For
- * completions the four arrays of the old API are built side by side.
- */
-typedef struct {
-    mst_api_t  api;
-    mst_buf_t  a, b, c, d;         /* content | tokens, token_logprobs,
-                                      top_logprobs, text_offset */
-    uint32_t   n;
-} mst_reply_logprobs_t;
-
-void mst_reply_logprobs_init(mst_reply_logprobs_t *l, mst_api_t api);
-void mst_reply_logprobs_fini(mst_reply_logprobs_t *l);
-void mst_reply_logprobs_reset(mst_reply_logprobs_t *l);
-int mst_reply_logprobs_add(mst_reply_logprobs_t *l,
-    const mst_reply_logprob_t *p);
-
-
 /* what all chunks of a stream begin with, up to their first choice: 150 bytes
    that need not be put together for each token */
 int mst_reply_sse_head(const mst_reply_t *r, mst_buf_t *out);
@@ -78,15 +45,12 @@ typedef struct {
 
 /*
  * Stream: "data: {...}\n\n".  first: chat's opening chunk with the role;
- * text, part: a piece of the answer (logprobs NULL or what was gathered
- * since); finish: finish_reason "stop" | "length" | "tool_calls"; usage:
- * choices [] at the end;
- * done: "data: [DONE]\n\n"; error: the error object as an event, after which
- * no [DONE] may follow.
+ * part: a piece of the answer (logprobs NULL or what was gathered since);
+ * finish: finish_reason "stop" | "length" | "tool_calls"; usage: choices []
+ * at the end; done: "data: [DONE]\n\n"; error: the error object as an event,
+ * after which no [DONE] may follow.
  */
 int mst_reply_sse_first(const mst_reply_t *r, uint32_t index, mst_buf_t *out);
-int mst_reply_sse_text(const mst_reply_t *r, uint32_t index, mst_str_t text,
-    const mst_reply_logprobs_t *logprobs, mst_buf_t *out);
 int mst_reply_sse_part(const mst_reply_t *r, uint32_t index,
     const mst_reply_part_t *part, const mst_reply_logprobs_t *logprobs,
     mst_buf_t *out);

@@ -517,9 +517,8 @@ ngx_http_mistral_pending(ngx_http_mistral_ctx_t *ctx)
     for (i = 0; i < ctx->n_choices; i++) {
         choice = &ctx->choices[i];
 
-        n += ngx_http_mistral_unsent(choice) + choice->logprobs.a.len
-             + choice->logprobs.b.len + choice->logprobs.c.len
-             + choice->logprobs.d.len;
+        n += ngx_http_mistral_unsent(choice)
+             + mst_reply_logprobs_size(&choice->logprobs);
     }
 
     return n;

@@ -4,7 +4,6 @@
  * parser for all of them, and every allocation failing.
  */
 
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,6 +59,11 @@ static const mst_usage_t  huge = { .prompt = UINT32_MAX, .cached = 0,
               "{\"cached_tokens\":4}}"
 
 
+#define CHAT_LOGPROBS                                                         \
+    "{\"content\":[{\"token\":\"A\",\"logprob\":-0.5,\"bytes\":[65],"         \
+    "\"top_logprobs\":[]}],\"refusal\":null}"
+
+
 static void
 out_is(int rc, const char *want)
 {
@@ -78,6 +82,19 @@ static mst_str_t
 name_of(const void *strs, uint32_t id)
 {
     return ((const mst_str_t *) strs)[id ? 1 : 0];
+}
+
+
+static int
+sse_text(const mst_reply_t *r, uint32_t index, mst_str_t s,
+    const mst_reply_logprobs_t *l, mst_buf_t *b)
+{
+    mst_reply_part_t  part;
+
+    memset(&part, 0, sizeof(part));
+    part.text = s;
+
+    return mst_reply_sse_part(r, index, &part, l, b);
 }
 
 
@@ -101,7 +118,6 @@ tokens(const uint32_t *ids, const mst_str_t *strs, size_t n, uint32_t max,
 }
 
 
-
 static mst_str_t
 str(const char *z)
 {
@@ -119,7 +135,7 @@ test_stream_chat(void **state)
            "\"content\":\"\"},\"logprobs\":null,\"finish_reason\":null}]}"
            "\n\n");
 
-    out_is(mst_reply_sse_text(&chat, 3, str("a\n\xe2\x82\xac"), NULL, &out),
+    out_is(sse_text(&chat, 3, str("a\n\xe2\x82\xac"), NULL, &out),
            CHAT "{\"index\":3,\"delta\":{\"content\":\"a\\n\xe2\x82\xac\"},"
            "\"logprobs\":null,\"finish_reason\":null}]}\n\n");
 
@@ -144,7 +160,7 @@ test_stream_chat_usage(void **state)
            "\"content\":\"\"},\"logprobs\":null,\"finish_reason\":null}],"
            "\"usage\":null}\n\n");
 
-    out_is(mst_reply_sse_text(&usage_chat, 0, str("x"), NULL, &out),
+    out_is(sse_text(&usage_chat, 0, str("x"), NULL, &out),
            CHATU "{\"index\":0,\"delta\":{\"content\":\"x\"},"
            "\"logprobs\":null,\"finish_reason\":null}],\"usage\":null}\n\n");
 
@@ -164,7 +180,7 @@ test_stream_text(void **state)
 
     out_is(mst_reply_sse_first(&text, 0, &out), "");
 
-    out_is(mst_reply_sse_text(&text, 0, mst_str("\0\xff", 2), NULL, &out),
+    out_is(sse_text(&text, 0, mst_str("\0\xff", 2), NULL, &out),
            TEXT "{\"index\":0,\"text\":\"\\u0000\xef\xbf\xbd\","
            "\"logprobs\":null,\"finish_reason\":null}]}\n\n");
 
@@ -233,61 +249,7 @@ test_whole(void **state)
 }
 
 
-static void
-fill(mst_reply_logprobs_t *l)
-{
-    mst_reply_logprob_t  p;
-
-    static const mst_reply_top_t  top[] = {
-        { mst_string("A"), -0.25f },
-        { mst_string("\xe2\x82"), -1.5f },
-        { mst_string("A"), -INFINITY },
-        { { 0, NULL }, -20000.0f }
-    };
-
-    memset(&p, 0, sizeof(p));
-
-    p.token = top[0];
-    p.top = top;
-    p.n_top = 4;
-    assert_int_equal(mst_reply_logprobs_add(l, &p), MST_OK);
-
-    p.token.bytes = str("\xc3\xa9");
-    p.token.logprob = -0.1f;
-    p.n_top = 1;
-    p.text_offset = 1;
-    assert_int_equal(mst_reply_logprobs_add(l, &p), MST_OK);
-
-    p.token.bytes = str("\x80");
-    p.token.logprob = NAN;
-    p.top = NULL;
-    p.n_top = 0;
-    p.text_offset = 2;
-    assert_int_equal(mst_reply_logprobs_add(l, &p), MST_OK);
-
-    assert_int_equal(l->n, 3);
-}
-
-
-#define CHAT_LOGPROBS                                                         \
-    "{\"content\":[{\"token\":\"A\",\"logprob\":-0.25,\"bytes\":[65],"        \
-    "\"top_logprobs\":[{\"token\":\"A\",\"logprob\":-0.25,\"bytes\":[65]},"   \
-    "{\"token\":\"\xef\xbf\xbd\xef\xbf\xbd\",\"logprob\":-1.5,"               \
-    "\"bytes\":[226,130]},"                                                   \
-    "{\"token\":\"A\",\"logprob\":-9999,\"bytes\":[65]},"                     \
-    "{\"token\":\"\",\"logprob\":-9999,\"bytes\":[]}]},"                      \
-    "{\"token\":\"\xc3\xa9\",\"logprob\":-0.1,\"bytes\":[195,169],"           \
-    "\"top_logprobs\":[{\"token\":\"A\",\"logprob\":-0.25,\"bytes\":[65]}]}," \
-    "{\"token\":\"\xef\xbf\xbd\",\"logprob\":-9999,\"bytes\":[128],"          \
-    "\"top_logprobs\":[]}],\"refusal\":null}"
-
-#define TEXT_LOGPROBS                                                         \
-    "{\"tokens\":[\"A\",\"\xc3\xa9\",\"bytes:\\\\x80\"],"                     \
-    "\"token_logprobs\":[-0.25,-0.1,-9999],"                                  \
-    "\"top_logprobs\":[{\"A\":-0.25,\"bytes:\\\\xe2\\\\x82\":-1.5,"           \
-    "\"\":-9999},{\"A\":-0.25,\"\xc3\xa9\":-0.1},"                            \
-    "{\"bytes:\\\\x80\":-9999}],\"text_offset\":[0,1,2]}"
-
+/* where log-probabilities stand; how: mst_reply_logprobs_test.c */
 
 static void
 test_logprobs(void **state)
@@ -299,58 +261,34 @@ test_logprobs(void **state)
     (void) state;
 
     memset(&c, 0, sizeof(c));
+    memset(&p, 0, sizeof(p));
+    p.token.bytes = str("A");
+    p.token.logprob = -0.5f;
+
     mst_reply_logprobs_init(&l, MST_API_CHAT);
-
-    out_is(mst_reply_sse_text(&chat, 0, str("x"), &l, &out),
-           CHAT "{\"index\":0,\"delta\":{\"content\":\"x\"},\"logprobs\":"
-           "{\"content\":[],\"refusal\":null},\"finish_reason\":null}]}\n\n");
-
-    fill(&l);
-    out_is(mst_reply_sse_text(&chat, 0, str("x"), &l, &out),
-           CHAT "{\"index\":0,\"delta\":{\"content\":\"x\"},\"logprobs\":"
+    assert_int_equal(mst_reply_logprobs_add(&l, &p), MST_OK);
+    out_is(sse_text(&chat, 0, str("A"), &l, &out),
+           CHAT "{\"index\":0,\"delta\":{\"content\":\"A\"},\"logprobs\":"
            CHAT_LOGPROBS ",\"finish_reason\":null}]}\n\n");
 
-    mst_reply_logprobs_reset(&l);
-    assert_int_equal(l.n, 0);
-    fill(&l);
-
-    c.part.text = str("A\xc3\xa9");
+    c.part.text = str("A");
     c.logprobs = &l;
     c.reason = "length";
     out_is(mst_reply_json(&usage_chat, &c, 1, &usage, &out),
            "{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion\","
            "\"created\":1700000000,\"model\":\"m\",\"choices\":["
            "{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":"
-           "\"A\xc3\xa9\",\"refusal\":null},\"logprobs\":" CHAT_LOGPROBS
+           "\"A\",\"refusal\":null},\"logprobs\":" CHAT_LOGPROBS
            ",\"finish_reason\":\"length\"}]," USAGE
            ",\"system_fingerprint\":null}");
-
-    mst_reply_logprobs_fini(&l);
     mst_reply_logprobs_fini(&l);
 
     mst_reply_logprobs_init(&l, MST_API_COMPLETION);
-    fill(&l);
-    out_is(mst_reply_sse_text(&text, 0, str("x"), &l, &out),
-           TEXT "{\"index\":0,\"text\":\"x\",\"logprobs\":" TEXT_LOGPROBS
-           ",\"finish_reason\":null}]}\n\n");
-    mst_reply_logprobs_fini(&l);
-
-    /* the first token of an echo */
-
-    mst_reply_logprobs_init(&l, MST_API_COMPLETION);
-    memset(&p, 0, sizeof(p));
-    p.token.bytes = str("A");
-    p.none = 1;
     assert_int_equal(mst_reply_logprobs_add(&l, &p), MST_OK);
-    p.none = 0;
-    p.token.logprob = -0.5f;
-    p.text_offset = 1;
-    assert_int_equal(mst_reply_logprobs_add(&l, &p), MST_OK);
-    out_is(mst_reply_sse_text(&text, 0, str("x"), &l, &out),
-           TEXT "{\"index\":0,\"text\":\"x\",\"logprobs\":{\"tokens\":[\"A\","
-           "\"A\"],\"token_logprobs\":[null,-0.5],\"top_logprobs\":[null,"
-           "{\"A\":-0.5}],\"text_offset\":[0,1]},\"finish_reason\":null}]}"
-           "\n\n");
+    out_is(sse_text(&text, 0, str("A"), &l, &out),
+           TEXT "{\"index\":0,\"text\":\"A\",\"logprobs\":{\"tokens\":"
+           "[\"A\"],\"token_logprobs\":[-0.5],\"top_logprobs\":[{\"A\":-0.5}"
+           "],\"text_offset\":[0]},\"finish_reason\":null}]}\n\n");
     mst_reply_logprobs_fini(&l);
 }
 
@@ -428,7 +366,7 @@ write_chunk(const mst_reply_t *r, int i, mst_buf_t *b)
         return r->api == MST_API_CHAT ? mst_reply_sse_first(r, 7, b)
                : mst_buf_char(b, 'x');
     case 1:
-        return mst_reply_sse_text(r, 0, mst_str("a\"", 2), NULL, b);
+        return sse_text(r, 0, mst_str("a\"", 2), NULL, b);
     case 2:
         return mst_reply_sse_finish(r, 1, "stop", b);
     default:
@@ -565,10 +503,10 @@ write_one(int i, mst_str_t s, mst_buf_t *b)
     switch (i) {
     case 0:
     case 1:
-        return mst_reply_sse_text(&r, 0, s, NULL, b);
+        return sse_text(&r, 0, s, NULL, b);
     case 2:
     case 3:
-        return mst_reply_sse_text(&r, 0, s, &l, b);
+        return sse_text(&r, 0, s, &l, b);
     case 4:
     case 5:
         return mst_reply_sse_finish(&r, 0, "stop", b);
@@ -667,46 +605,6 @@ test_memory(void **state)
 }
 
 
-/* logprobs that could not be gathered are no empty list */
-
-static void
-test_logprobs_memory(void **state)
-{
-    int                   api;
-    long                  n;
-    mst_reply_logprob_t   p;
-    mst_reply_logprobs_t  l;
-
-    (void) state;
-
-    memset(&p, 0, sizeof(p));
-    p.token.bytes = str("x");
-
-    for (api = MST_API_CHAT; api <= MST_API_COMPLETION; api++) {
-
-        for (n = 1; n < 10; n++) {
-            mst_reply_logprobs_init(&l, (mst_api_t) api);
-            mst_mem_fail_after(n);
-
-            if (mst_reply_logprobs_add(&l, &p) == MST_OK) {
-                mst_mem_fail_after(0);
-                mst_reply_logprobs_fini(&l);
-                break;
-            }
-
-            mst_mem_fail_after(0);
-            assert_int_equal(l.n, 0);
-            assert_int_equal(mst_reply_sse_text(&chat, 0, str("x"), &l, &out),
-                             MST_ERROR);
-            mst_buf_reset(&out);
-            mst_reply_logprobs_fini(&l);
-        }
-
-        assert_int_equal(n, api == MST_API_CHAT ? 2 : 5);
-    }
-}
-
-
 static int
 done(void **state)
 {
@@ -732,8 +630,7 @@ main(void)
         cmocka_unit_test(test_logprobs),
         cmocka_unit_test(test_others),
         cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_logprobs_memory)
+        cmocka_unit_test(test_memory)
     };
 
     return cmocka_run_group_tests(tests, NULL, done);
