@@ -77,6 +77,8 @@ for my $ok ('path null:;',
              weight_layouts auto;
              batch_invariant off;',
             'path null:; device cuda:0; dtype int4;',
+            'path null:; device cpu; weight_layouts auto; batch_invariant on;',
+            'path null:; batch_invariant on;',
             "path null:rate=9,text=script,len=1,tokenizer=$gguf;",
             'path null:; reload drain;',
             'path null:; prefill_chunk 65536; kv_cache auto size=1m;',
@@ -232,6 +234,12 @@ for my $t (
     [ 'path null:; weight_layouts 0;', 'invalid value "0" in "weight_layouts"' ],
     [ 'path null:; weight_layouts 3;', 'a number from 1 to 2' ],
     [ 'path null:; weight_layouts two;', 'a number from 1 to 2' ],
+    [ 'path null:; device cpu; weight_layouts 1;',
+      '"weight_layouts 1" of mistral_model "m" is not for device "cpu", it '
+      . 'needs "device cuda:N"' ],
+    [ 'path null:; weight_layouts 2;',
+      '"weight_layouts 2" of mistral_model "m" is not for device "auto", it '
+      . 'needs' ],
     [ 'path null:; thermal_limit 0;', 'invalid value "0" in "thermal_limit"' ],
     [ 'path null:; thermal_limit 201;', 'a number from 1 to 200' ],
     [ 'path null:; thermal_limit hot;', 'a number from 1 to 200' ],

@@ -405,6 +405,11 @@ ngx_http_mistral_device_check(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
         kind = ngx_http_mistral_kvs[setup->kv_type].name;
     }
 
+    if (setup->weight_layouts && on != NGX_HTTP_MISTRAL_ON_CUDA) {
+        line = "weight_layouts";
+        kind = (setup->weight_layouts == 1) ? "1" : "2";
+    }
+
     if (line == NULL) {
         return NGX_OK;
     }
