@@ -119,8 +119,9 @@ static const char  mistral_bench_help[] =
     "  --dtype NAME       of the weights: auto, bf16, fp8 or int4 (default:\n"
     "                     auto)\n"
     "  --weight-layouts N 1 or 2: how often a device has them (default: as\n"
-    "                     memory allows)\n"
-    "  --batch-invariant  the same bits at every batch size, on a device\n"
+    "                     memory allows); not for cpu\n"
+    "  --batch-invariant  the same bits at every batch size, on a device; the\n"
+    "                     CPU always has them\n"
     "  --isa NAME         avx512, avx2 or c (default: the best there is)\n"
     "  --kv-cache NAME    f32, f16 or q8; with a device bf16 or fp8\n"
     "                     (default: f32; bf16)\n"
@@ -159,7 +160,9 @@ mistral_bench_check_engine(const mistral_bench_conf_t *c)
                                 "--model FILE");
     }
 
+    memset(&mc, 0, sizeof(mc));
     err.text[0] = '\0';
+    mc.weight_layouts = (uint32_t) c->weight_layouts;
 
     if (mistral_device(c->device, c->dtype, c->kv_cache, &mc, &err)
         != MISTRAL_OK)

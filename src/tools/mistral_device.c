@@ -112,5 +112,15 @@ mistral_device(const char *device, const char *dtype, const char *kv_cache,
     conf->dtype = (mst_dtype_t) d->value;
     conf->kv_type = kv ? (mst_kv_type_t) kv->value : MST_KV_AUTO;
 
-    return mistral_device_number(device, conf, err);
+    if (mistral_device_number(device, conf, err) != MISTRAL_OK) {
+        return MISTRAL_USAGE;
+    }
+
+    if (conf->weight_layouts && conf->library == NULL) {
+        (void) mst_err_set(err, "--weight-layouts %u needs --device cuda:N, "
+                           "the CPU has one layout", conf->weight_layouts);
+        return MISTRAL_USAGE;
+    }
+
+    return MISTRAL_OK;
 }

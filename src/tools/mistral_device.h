@@ -13,8 +13,9 @@
 /*
  * Writes into conf what the options say; each may be NULL: the CPU, the types
  * of the file, and what the device has for keys and values.  The library of
- * "cuda:N" is the one beside the program.  MISTRAL_OK, or MISTRAL_USAGE with a
- * sentence in err.
+ * "cuda:N" is the one beside the program.  What conf has of --weight-layouts
+ * already must fit the device.  MISTRAL_OK, or MISTRAL_USAGE with a sentence in
+ * err.
  */
 int mistral_device(const char *device, const char *dtype, const char *kv_cache,
     mst_model_conf_t *conf, mst_err_t *err);

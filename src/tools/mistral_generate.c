@@ -94,7 +94,7 @@ static const char  mistral_generate_help[] =
     "  --kv-cache NAME    f32, f16 or q8; with a device bf16 or fp8\n"
     "                     (default: f32; bf16)\n"
     "  --weight-layouts N 1 or 2: how often a device has them (default: as\n"
-    "                     memory allows)\n"
+    "                     memory allows); not for cpu\n"
     "  --isa NAME         avx512, avx2 or c (default: the best there is)\n"
     "  --rope exact|cast  rotary frequencies as they are, which the engine\n"
     "                     has and transformers when it loads a checkpoint; or\n"
