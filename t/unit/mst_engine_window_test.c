@@ -3,6 +3,9 @@
  * A model with a sliding window through the whole engine: answers are the
  * same however small the pool, however many run at once and however they are
  * chunked, and a sequence never holds more blocks than its window and a step.
+ *
+ * What that saves, in blocks, steps and sequences of a CUDA device: the null
+ * model computes, scheduler and pool are those of all models.
  */
 
 #include "mst_engine_host.h"
@@ -15,8 +18,21 @@
 #define LEN     30
 #define VOCAB   320
 
+/* sequences of 32,768 tokens, with blocks and chunks of a CUDA device */
 
-static uint32_t  prompts[N][PROMPT];
+#define LONG    4
+#define FULL    32768
+#define BLOCK   64
+#define CHUNK   1024
+#define WINDOW  4096
+#define ANSWER  256
+
+
+static uint32_t      prompts[N][PROMPT];
+
+static mst_runner_t  long_null;
+static host_t       *long_host;
+static uint32_t      long_most;                /* blocks in use at once */
 
 
 static void
@@ -155,11 +171,122 @@ test_window(void **state)
 }
 
 
+/* while a step computes it holds blocks for its own tokens too */
+
+static int
+long_step(void *data, mst_step_t *step, mst_err_t *err)
+{
+    mst_engine_stats_t  s;
+
+    mst_engine_stats(long_host->e, &s);
+    long_most = s.blocks_used > long_most ? s.blocks_used : long_most;
+
+    return long_null.step(data, step, err);
+}
+
+
+static void
+open_long(host_t *h, uint32_t window, uint32_t n_blocks)
+{
+    mst_err_t        err = { "" };
+    mst_runner_t     r;
+    mst_null_conf_t  conf = { .context = FULL, .n_blocks = 1 << 20 };
+
+    assert_int_equal(mst_runner_null(&r, &conf, &err), MST_OK);
+    assert_null(r.launch);
+
+    long_null = r;
+    long_host = h;
+    long_most = 0;
+
+    r.step = long_step;
+    r.info.block_tokens = BLOCK;
+    r.info.n_blocks = n_blocks;
+    r.info.window = window;
+
+    host_open(h, &r, LONG, CHUNK, LONG);
+}
+
+
+/* n at once, which fill the context; the most blocks that were used */
+
+static uint32_t
+run_long(host_t *h, uint32_t n)
+{
+    uint32_t             i, k;
+    mst_submit_t         s;
+    mst_engine_stats_t   st;
+    static uint32_t      ids[FULL - ANSWER];
+
+    for (i = 0; i < n; i++) {
+        for (k = 0; k < FULL - ANSWER; k++) {
+            ids[k] = (i * 31 + k * 7) % 251;
+        }
+
+        host_submit_init(&s, i, ids, FULL - ANSWER, ANSWER);
+        mst_engine_submit(h->e, &s, h->now);
+    }
+
+    (void) host_run(h, 0);
+    mst_engine_stats(h->e, &st);
+
+    assert_int_equal(st.preemptions, 0);
+    assert_int_equal(st.blocks_used, 0);
+
+    for (i = 0; i < n; i++) {
+        assert_int_equal(h->answers[i].n, ANSWER);
+        assert_int_equal(h->answers[i].finish, MST_FINISH_LENGTH);
+    }
+
+    return long_most;
+}
+
+
+static void
+test_memory(void **state)
+{
+    host_t          h;
+    uint32_t        most;
+    const uint32_t  full = FULL / BLOCK;       /* blocks of one */
+
+    (void) state;
+
+    /* what there would be to preallocate is what a model without a window
+       needs */
+
+    open_long(&h, 0, full);
+    assert_int_equal(run_long(&h, 1), full);
+    host_close(&h);
+
+    open_long(&h, WINDOW, LONG * full);
+    most = run_long(&h, 1);
+    host_close(&h);
+
+    print_message("window of %d, %d tokens: %u of %u blocks, %.3f\n", WINDOW,
+                  FULL, most, full, (double) most / full);
+    assert_true(most >= WINDOW / BLOCK);
+    assert_true(most <= (WINDOW + CHUNK) / BLOCK + 2);
+    assert_true(most * 100 <= full * 19);
+
+    /* the goal is a quarter: four at once in the memory of one, from the
+       first step to the last */
+
+    open_long(&h, WINDOW, full);
+    most = run_long(&h, LONG);
+    host_close(&h);
+
+    print_message("%d at once: %u of %u blocks, %.3f\n", LONG, most,
+                  LONG * full, (double) most / (LONG * full));
+    assert_true(most * 100 <= LONG * full * 19);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_window)
+        cmocka_unit_test(test_window),
+        cmocka_unit_test(test_memory)
     };
 
     return cmocka_run_group_tests_name("mst_engine_window", tests, NULL,
