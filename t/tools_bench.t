@@ -582,7 +582,9 @@ sub random {
 
     for ([1, '--make-random', "$dir/none", qr/none: cannot be opened/],
          [2, '--make-random', $config, '--type', 'q9',
-          qr/type "q9" is not known/],
+          qr/type "q9" is not written/],
+         [2, "--make-random", $config, "--type", "q5_0",
+          qr/type "q5_0" is not written/],
          [2, '--make-random', $config, '--format', 'x',
           qr/format "x" is neither/],
          [1, '--make-random', 't/data/golden/tiny/rope-llama3/config.json',

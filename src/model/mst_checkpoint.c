@@ -11,7 +11,7 @@
 
 #include "base/mst_mem.h"
 #include "file/mst_safetensors.h"
-#include "model/mst_weight.h"
+#include "model/mst_checkpoint.h"
 
 #define MST_CHECKPOINT_JSON  (8 << 20)         /* bytes of a config.json */
 #define MST_CHECKPOINT_NAME  160
@@ -28,49 +28,6 @@ struct mst_checkpoint_s {
     mst_tensor_t        *table;    /* [mst_checkpoint_at()] by role; n_dims 0:
                                       not there */
     uint64_t             weights;
-};
-
-
-typedef enum {
-    MST_SIZE_ONE = 0,              /* a vector: one output */
-    MST_SIZE_DIM,
-    MST_SIZE_FF,
-    MST_SIZE_Q,                    /* n_heads * head_dim */
-    MST_SIZE_KV,                   /* n_kv_heads * head_dim */
-    MST_SIZE_VOCAB,
-    MST_SIZE_EXPERTS,
-    MST_SIZE_PAIRS,
-    MST_SIZES
-} mst_size_t;
-
-
-/* dims[0] and dims[1] of each role */
-
-static const struct {
-    mst_size_t  in;
-    mst_size_t  out;
-} mst_checkpoint_shapes[MST_WEIGHTS] = {
-    [MST_WEIGHT_EMBD] = { MST_SIZE_DIM, MST_SIZE_VOCAB },
-    [MST_WEIGHT_NORM] = { MST_SIZE_DIM, MST_SIZE_ONE },
-    [MST_WEIGHT_HEAD] = { MST_SIZE_DIM, MST_SIZE_VOCAB },
-    [MST_WEIGHT_FREQS] = { MST_SIZE_PAIRS, MST_SIZE_ONE },
-    [MST_WEIGHT_ATTN_NORM] = { MST_SIZE_DIM, MST_SIZE_ONE },
-    [MST_WEIGHT_Q] = { MST_SIZE_DIM, MST_SIZE_Q },
-    [MST_WEIGHT_K] = { MST_SIZE_DIM, MST_SIZE_KV },
-    [MST_WEIGHT_V] = { MST_SIZE_DIM, MST_SIZE_KV },
-    [MST_WEIGHT_OUT] = { MST_SIZE_Q, MST_SIZE_DIM },
-    [MST_WEIGHT_Q_BIAS] = { MST_SIZE_Q, MST_SIZE_ONE },
-    [MST_WEIGHT_K_BIAS] = { MST_SIZE_KV, MST_SIZE_ONE },
-    [MST_WEIGHT_V_BIAS] = { MST_SIZE_KV, MST_SIZE_ONE },
-    [MST_WEIGHT_OUT_BIAS] = { MST_SIZE_DIM, MST_SIZE_ONE },
-    [MST_WEIGHT_FFN_NORM] = { MST_SIZE_DIM, MST_SIZE_ONE },
-    [MST_WEIGHT_GATE_BIAS] = { MST_SIZE_FF, MST_SIZE_ONE },
-    [MST_WEIGHT_UP_BIAS] = { MST_SIZE_FF, MST_SIZE_ONE },
-    [MST_WEIGHT_DOWN_BIAS] = { MST_SIZE_DIM, MST_SIZE_ONE },
-    [MST_WEIGHT_ROUTER] = { MST_SIZE_DIM, MST_SIZE_EXPERTS },
-    [MST_WEIGHT_GATE] = { MST_SIZE_DIM, MST_SIZE_FF },
-    [MST_WEIGHT_UP] = { MST_SIZE_DIM, MST_SIZE_FF },
-    [MST_WEIGHT_DOWN] = { MST_SIZE_FF, MST_SIZE_DIM }
 };
 
 
@@ -133,38 +90,6 @@ mst_checkpoint_at(const mst_config_t *config, mst_weight_t role, uint32_t layer,
 }
 
 
-/* does this model have such a tensor */
-
-static int
-mst_checkpoint_has(const mst_config_t *config, mst_weight_t role)
-{
-    switch (role) {
-
-    case MST_WEIGHT_HEAD:
-        return !config->tied;
-
-    case MST_WEIGHT_Q_BIAS:
-    case MST_WEIGHT_K_BIAS:
-    case MST_WEIGHT_V_BIAS:
-        return config->attn_bias;
-
-    case MST_WEIGHT_OUT_BIAS:
-        return config->out_bias;
-
-    case MST_WEIGHT_GATE_BIAS:
-    case MST_WEIGHT_UP_BIAS:
-    case MST_WEIGHT_DOWN_BIAS:
-        return config->mlp_bias && config->n_experts == 0;
-
-    case MST_WEIGHT_ROUTER:
-        return config->n_experts != 0;
-
-    default:
-        return 1;
-    }
-}
-
-
 static int
 mst_checkpoint_put(mst_checkpoint_t *c, const mst_weight_match_t *m,
     const mst_tensor_t *t, const char *show, mst_err_t *err)
@@ -224,8 +149,8 @@ static int
 mst_checkpoint_take(mst_checkpoint_t *c, const mst_tensor_t *t,
     mst_err_t *err)
 {
-    int               rc;
-    char              show[MST_GGUF_SHOW];
+    int                 rc;
+    char                show[MST_GGUF_SHOW];
     mst_weight_match_t  m;
 
     (void) mst_gguf_show(show, t->name);
@@ -244,7 +169,7 @@ mst_checkpoint_take(mst_checkpoint_t *c, const mst_tensor_t *t,
 
     if (rc != MST_OK || m.layer >= c->config.n_layers
         || m.expert >= mst_checkpoint_experts(&c->config)
-        || !mst_checkpoint_has(&c->config, m.role))
+        || !mst_weight_has(&c->config, m.role))
     {
         return mst_checkpoint_error(c, err, "tensor \"%s\" is no part of a %s "
                                     "model of %u layers that is supported",
@@ -284,20 +209,20 @@ mst_checkpoint_type(const mst_checkpoint_t *c, const char *name,
 
 
 static int
-mst_checkpoint_shape(const mst_checkpoint_t *c, mst_weight_t role,
-    uint32_t layer, uint32_t expert, const uint64_t *sizes, mst_err_t *err)
+mst_checkpoint_check_one(const mst_checkpoint_t *c, mst_weight_t role,
+    uint32_t layer, uint32_t expert, mst_err_t *err)
 {
     char                 name[MST_CHECKPOINT_NAME];
-    uint64_t             in, out;
+    uint64_t             in, out, rows;
     const mst_tensor_t  *t;
 
-    if (!mst_checkpoint_has(&c->config, role)) {
+    if (!mst_weight_has(&c->config, role)) {
         return MST_OK;
     }
 
     t = mst_checkpoint_tensor(c, role, layer, expert);
     (void) mst_weight_name(c->names, role, layer, expert,
-                         c->config.n_experts != 0, name, sizeof(name));
+                           c->config.n_experts != 0, name, sizeof(name));
 
     if (t == NULL) {
         return role == MST_WEIGHT_FREQS ? MST_OK
@@ -305,10 +230,10 @@ mst_checkpoint_shape(const mst_checkpoint_t *c, mst_weight_t role,
                                       name);
     }
 
-    in = sizes[mst_checkpoint_shapes[role].in];
-    out = sizes[mst_checkpoint_shapes[role].out];
+    mst_weight_shape(&c->config, role, &in, &out);
+    rows = out ? out : 1;
 
-    if (t->dims[0] != in || t->dims[1] != out || t->dims[2] != 1
+    if (t->dims[0] != in || t->dims[1] != rows || t->dims[2] != 1
         || t->dims[3] != 1)
     {
         return mst_checkpoint_error(c, err, "tensor \"%s\" has shape [%llu, "
@@ -319,33 +244,23 @@ mst_checkpoint_shape(const mst_checkpoint_t *c, mst_weight_t role,
                                     (unsigned long long) t->dims[2],
                                     (unsigned long long) t->dims[3],
                                     (unsigned long long) in,
-                                    (unsigned long long) out);
+                                    (unsigned long long) rows);
     }
 
-    return mst_checkpoint_type(c, name, t, out == 1, err);
+    return mst_checkpoint_type(c, name, t, out == 0, err);
 }
 
 
 static int
-mst_checkpoint_shapes_of(const mst_checkpoint_t *c, uint32_t layer,
-    const uint64_t *sizes, mst_err_t *err)
+mst_checkpoint_check(const mst_checkpoint_t *c, mst_weight_t from,
+    mst_weight_t to, uint32_t layer, uint32_t expert, mst_err_t *err)
 {
-    uint32_t    expert;
     mst_weight_t  role;
 
-    for (role = MST_WEIGHT_GLOBALS; role < MST_WEIGHT_LAYERS; role++) {
-        if (mst_checkpoint_shape(c, role, layer, 0, sizes, err) != MST_OK) {
-            return MST_ERROR;
-        }
-    }
+    for (role = from; role < to; role++) {
 
-    for (expert = 0; expert < mst_checkpoint_experts(&c->config); expert++) {
-        for (role = MST_WEIGHT_LAYERS; role < MST_WEIGHTS; role++) {
-            if (mst_checkpoint_shape(c, role, layer, expert, sizes, err)
-                != MST_OK)
-            {
-                return MST_ERROR;
-            }
+        if (mst_checkpoint_check_one(c, role, layer, expert, err) != MST_OK) {
+            return MST_ERROR;
         }
     }
 
@@ -354,33 +269,31 @@ mst_checkpoint_shapes_of(const mst_checkpoint_t *c, uint32_t layer,
 
 
 static int
-mst_checkpoint_check(const mst_checkpoint_t *c, mst_err_t *err)
+mst_checkpoint_check_all(const mst_checkpoint_t *c, mst_err_t *err)
 {
-    uint32_t             layer;
-    uint64_t             sizes[MST_SIZES];
-    mst_weight_t           role;
-    const mst_config_t  *config;
+    uint32_t  l, e;
 
-    config = &c->config;
-
-    sizes[MST_SIZE_ONE] = 1;
-    sizes[MST_SIZE_DIM] = config->dim;
-    sizes[MST_SIZE_FF] = config->ff_dim;
-    sizes[MST_SIZE_Q] = (uint64_t) config->n_heads * config->head_dim;
-    sizes[MST_SIZE_KV] = (uint64_t) config->n_kv_heads * config->head_dim;
-    sizes[MST_SIZE_VOCAB] = config->n_vocab;
-    sizes[MST_SIZE_EXPERTS] = config->n_experts;
-    sizes[MST_SIZE_PAIRS] = config->rope_dim / 2;
-
-    for (role = 0; role < MST_WEIGHT_GLOBALS; role++) {
-        if (mst_checkpoint_shape(c, role, 0, 0, sizes, err) != MST_OK) {
-            return MST_ERROR;
-        }
+    if (mst_checkpoint_check(c, 0, MST_WEIGHT_GLOBALS, 0, 0, err) != MST_OK) {
+        return MST_ERROR;
     }
 
-    for (layer = 0; layer < config->n_layers; layer++) {
-        if (mst_checkpoint_shapes_of(c, layer, sizes, err) != MST_OK) {
+    for (l = 0; l < c->config.n_layers; l++) {
+
+        if (mst_checkpoint_check(c, MST_WEIGHT_GLOBALS, MST_WEIGHT_LAYERS, l,
+                                 0, err)
+            != MST_OK)
+        {
             return MST_ERROR;
+        }
+
+        for (e = 0; e < mst_checkpoint_experts(&c->config); e++) {
+
+            if (mst_checkpoint_check(c, MST_WEIGHT_LAYERS, MST_WEIGHTS, l, e,
+                                     err)
+                != MST_OK)
+            {
+                return MST_ERROR;
+            }
         }
     }
 
@@ -429,7 +342,7 @@ mst_checkpoint_fill(mst_checkpoint_t *c, mst_err_t *err)
         }
     }
 
-    if (mst_checkpoint_check(c, err) != MST_OK) {
+    if (mst_checkpoint_check_all(c, err) != MST_OK) {
         return MST_ERROR;
     }
 

@@ -17,40 +17,10 @@
 #include "file/mst_gguf.h"
 #include "file/mst_tensor.h"
 #include "model/mst_config.h"
+#include "model/mst_weight.h"
 
 
 typedef struct mst_checkpoint_s  mst_checkpoint_t;
-
-
-typedef enum {
-    MST_WEIGHT_EMBD = 0,             /* [n_vocab][dim] */
-    MST_WEIGHT_NORM,                 /* before the head */
-    MST_WEIGHT_HEAD,                 /* [n_vocab][dim], not where tied */
-    MST_WEIGHT_FREQS,                /* GGUF: divisors of the frequencies */
-    MST_WEIGHT_GLOBALS,
-
-    MST_WEIGHT_ATTN_NORM = MST_WEIGHT_GLOBALS,     /* of a layer, from here */
-    MST_WEIGHT_Q,
-    MST_WEIGHT_K,
-    MST_WEIGHT_V,
-    MST_WEIGHT_OUT,
-    MST_WEIGHT_Q_BIAS,
-    MST_WEIGHT_K_BIAS,
-    MST_WEIGHT_V_BIAS,
-    MST_WEIGHT_OUT_BIAS,
-    MST_WEIGHT_FFN_NORM,
-    MST_WEIGHT_GATE_BIAS,
-    MST_WEIGHT_UP_BIAS,
-    MST_WEIGHT_DOWN_BIAS,
-    MST_WEIGHT_ROUTER,               /* [n_experts][dim] */
-    MST_WEIGHT_LAYERS,
-
-    MST_WEIGHT_GATE = MST_WEIGHT_LAYERS,   /* of an expert, or of the one that a
-                                          dense layer has, from here */
-    MST_WEIGHT_UP,
-    MST_WEIGHT_DOWN,
-    MST_WEIGHTS
-} mst_weight_t;
 
 
 /*

@@ -1,6 +1,6 @@
 
 /*
- * Which tensor is which: see mst_weight.h.
+ * Tensors by their roles: see mst_weight.h.
  *
  * A pattern is a name with # for the number of a layer and @ for that of an
  * expert, both without leading zeros: a strange spelling is a strange name.
@@ -13,75 +13,117 @@
 
 
 typedef struct {
-    mst_weight_t   role;
-    const char  *name[MST_NAMES];  /* NULL: this naming has none */
+    mst_weight_t  role;
+    const char   *name[MST_NAMES];     /* NULL: this naming has none */
 } mst_weight_pattern_t;
+
+
+typedef enum {
+    MST_SIZE_NONE = 0,             /* outputs of a vector */
+    MST_SIZE_DIM,
+    MST_SIZE_FF,
+    MST_SIZE_Q,                    /* n_heads * head_dim */
+    MST_SIZE_KV,                   /* n_kv_heads * head_dim */
+    MST_SIZE_VOCAB,
+    MST_SIZE_EXPERTS,
+    MST_SIZE_PAIRS                 /* rope_dim / 2 */
+} mst_weight_size_t;
+
+
+/* dims[0] and dims[1] of each role */
+
+static const struct {
+    mst_weight_size_t  in;
+    mst_weight_size_t  out;
+} mst_weight_shapes[MST_WEIGHTS] = {
+    [MST_WEIGHT_EMBD] = { MST_SIZE_DIM, MST_SIZE_VOCAB },
+    [MST_WEIGHT_NORM] = { MST_SIZE_DIM, MST_SIZE_NONE },
+    [MST_WEIGHT_HEAD] = { MST_SIZE_DIM, MST_SIZE_VOCAB },
+    [MST_WEIGHT_FREQS] = { MST_SIZE_PAIRS, MST_SIZE_NONE },
+    [MST_WEIGHT_ATTN_NORM] = { MST_SIZE_DIM, MST_SIZE_NONE },
+    [MST_WEIGHT_Q] = { MST_SIZE_DIM, MST_SIZE_Q },
+    [MST_WEIGHT_K] = { MST_SIZE_DIM, MST_SIZE_KV },
+    [MST_WEIGHT_V] = { MST_SIZE_DIM, MST_SIZE_KV },
+    [MST_WEIGHT_OUT] = { MST_SIZE_Q, MST_SIZE_DIM },
+    [MST_WEIGHT_Q_BIAS] = { MST_SIZE_Q, MST_SIZE_NONE },
+    [MST_WEIGHT_K_BIAS] = { MST_SIZE_KV, MST_SIZE_NONE },
+    [MST_WEIGHT_V_BIAS] = { MST_SIZE_KV, MST_SIZE_NONE },
+    [MST_WEIGHT_OUT_BIAS] = { MST_SIZE_DIM, MST_SIZE_NONE },
+    [MST_WEIGHT_FFN_NORM] = { MST_SIZE_DIM, MST_SIZE_NONE },
+    [MST_WEIGHT_GATE_BIAS] = { MST_SIZE_FF, MST_SIZE_NONE },
+    [MST_WEIGHT_UP_BIAS] = { MST_SIZE_FF, MST_SIZE_NONE },
+    [MST_WEIGHT_DOWN_BIAS] = { MST_SIZE_DIM, MST_SIZE_NONE },
+    [MST_WEIGHT_ROUTER] = { MST_SIZE_DIM, MST_SIZE_EXPERTS },
+    [MST_WEIGHT_GATE] = { MST_SIZE_DIM, MST_SIZE_FF },
+    [MST_WEIGHT_UP] = { MST_SIZE_DIM, MST_SIZE_FF },
+    [MST_WEIGHT_DOWN] = { MST_SIZE_FF, MST_SIZE_DIM }
+};
 
 
 static const mst_weight_pattern_t  mst_weight_patterns[] = {
     { MST_WEIGHT_EMBD, { "token_embd.weight", "model.embed_tokens.weight",
-                       "tok_embeddings.weight" } },
+                         "tok_embeddings.weight" } },
     { MST_WEIGHT_NORM, { "output_norm.weight", "model.norm.weight",
-                       "norm.weight" } },
+                         "norm.weight" } },
     { MST_WEIGHT_HEAD, { "output.weight", "lm_head.weight", "output.weight" } },
     { MST_WEIGHT_FREQS, { "rope_freqs.weight", NULL, NULL } },
 
     { MST_WEIGHT_ATTN_NORM, { "blk.#.attn_norm.weight",
-                            "model.layers.#.input_layernorm.weight",
-                            "layers.#.attention_norm.weight" } },
+                              "model.layers.#.input_layernorm.weight",
+                              "layers.#.attention_norm.weight" } },
     { MST_WEIGHT_Q, { "blk.#.attn_q.weight",
-                    "model.layers.#.self_attn.q_proj.weight",
-                    "layers.#.attention.wq.weight" } },
+                      "model.layers.#.self_attn.q_proj.weight",
+                      "layers.#.attention.wq.weight" } },
     { MST_WEIGHT_K, { "blk.#.attn_k.weight",
-                    "model.layers.#.self_attn.k_proj.weight",
-                    "layers.#.attention.wk.weight" } },
+                      "model.layers.#.self_attn.k_proj.weight",
+                      "layers.#.attention.wk.weight" } },
     { MST_WEIGHT_V, { "blk.#.attn_v.weight",
-                    "model.layers.#.self_attn.v_proj.weight",
-                    "layers.#.attention.wv.weight" } },
+                      "model.layers.#.self_attn.v_proj.weight",
+                      "layers.#.attention.wv.weight" } },
     { MST_WEIGHT_OUT, { "blk.#.attn_output.weight",
-                      "model.layers.#.self_attn.o_proj.weight",
-                      "layers.#.attention.wo.weight" } },
+                        "model.layers.#.self_attn.o_proj.weight",
+                        "layers.#.attention.wo.weight" } },
     { MST_WEIGHT_Q_BIAS, { "blk.#.attn_q.bias",
-                         "model.layers.#.self_attn.q_proj.bias", NULL } },
+                           "model.layers.#.self_attn.q_proj.bias", NULL } },
     { MST_WEIGHT_K_BIAS, { "blk.#.attn_k.bias",
-                         "model.layers.#.self_attn.k_proj.bias", NULL } },
+                           "model.layers.#.self_attn.k_proj.bias", NULL } },
     { MST_WEIGHT_V_BIAS, { "blk.#.attn_v.bias",
-                         "model.layers.#.self_attn.v_proj.bias", NULL } },
+                           "model.layers.#.self_attn.v_proj.bias", NULL } },
     { MST_WEIGHT_OUT_BIAS, { "blk.#.attn_output.bias",
-                           "model.layers.#.self_attn.o_proj.bias", NULL } },
+                             "model.layers.#.self_attn.o_proj.bias", NULL } },
     { MST_WEIGHT_FFN_NORM, { "blk.#.ffn_norm.weight",
-                           "model.layers.#.post_attention_layernorm.weight",
-                           "layers.#.ffn_norm.weight" } },
+                             "model.layers.#.post_attention_layernorm.weight",
+                             "layers.#.ffn_norm.weight" } },
     { MST_WEIGHT_GATE_BIAS, { "blk.#.ffn_gate.bias",
-                            "model.layers.#.mlp.gate_proj.bias", NULL } },
+                              "model.layers.#.mlp.gate_proj.bias", NULL } },
     { MST_WEIGHT_UP_BIAS, { "blk.#.ffn_up.bias",
-                          "model.layers.#.mlp.up_proj.bias", NULL } },
+                            "model.layers.#.mlp.up_proj.bias", NULL } },
     { MST_WEIGHT_DOWN_BIAS, { "blk.#.ffn_down.bias",
-                            "model.layers.#.mlp.down_proj.bias", NULL } },
+                              "model.layers.#.mlp.down_proj.bias", NULL } },
     { MST_WEIGHT_ROUTER, { "blk.#.ffn_gate_inp.weight",
-                         "model.layers.#.block_sparse_moe.gate.weight",
-                         "layers.#.feed_forward.gate.weight" } },
+                           "model.layers.#.block_sparse_moe.gate.weight",
+                           "layers.#.feed_forward.gate.weight" } },
 
     /* dense, then one expert, then (GGUF) all experts */
 
     { MST_WEIGHT_GATE, { "blk.#.ffn_gate.weight",
-                       "model.layers.#.mlp.gate_proj.weight",
-                       "layers.#.feed_forward.w1.weight" } },
+                         "model.layers.#.mlp.gate_proj.weight",
+                         "layers.#.feed_forward.w1.weight" } },
     { MST_WEIGHT_UP, { "blk.#.ffn_up.weight",
-                     "model.layers.#.mlp.up_proj.weight",
-                     "layers.#.feed_forward.w3.weight" } },
+                       "model.layers.#.mlp.up_proj.weight",
+                       "layers.#.feed_forward.w3.weight" } },
     { MST_WEIGHT_DOWN, { "blk.#.ffn_down.weight",
-                       "model.layers.#.mlp.down_proj.weight",
-                       "layers.#.feed_forward.w2.weight" } },
+                         "model.layers.#.mlp.down_proj.weight",
+                         "layers.#.feed_forward.w2.weight" } },
     { MST_WEIGHT_GATE, { "blk.#.ffn_gate.@.weight",
-                       "model.layers.#.block_sparse_moe.experts.@.w1.weight",
-                       "layers.#.feed_forward.experts.@.w1.weight" } },
+                         "model.layers.#.block_sparse_moe.experts.@.w1.weight",
+                         "layers.#.feed_forward.experts.@.w1.weight" } },
     { MST_WEIGHT_UP, { "blk.#.ffn_up.@.weight",
-                     "model.layers.#.block_sparse_moe.experts.@.w3.weight",
-                     "layers.#.feed_forward.experts.@.w3.weight" } },
+                       "model.layers.#.block_sparse_moe.experts.@.w3.weight",
+                       "layers.#.feed_forward.experts.@.w3.weight" } },
     { MST_WEIGHT_DOWN, { "blk.#.ffn_down.@.weight",
-                       "model.layers.#.block_sparse_moe.experts.@.w2.weight",
-                       "layers.#.feed_forward.experts.@.w2.weight" } },
+                         "model.layers.#.block_sparse_moe.experts.@.w2.weight",
+                         "layers.#.feed_forward.experts.@.w2.weight" } },
     { MST_WEIGHT_GATE, { "blk.#.ffn_gate_exps.weight", NULL, NULL } },
     { MST_WEIGHT_UP, { "blk.#.ffn_up_exps.weight", NULL, NULL } },
     { MST_WEIGHT_DOWN, { "blk.#.ffn_down_exps.weight", NULL, NULL } }
@@ -102,6 +144,56 @@ static const char *const  mst_weight_others[] = {
     "vision_language_adapter.", "patch_merger.", "pre_mm_projector_norm.",
     "model.vision_tower.", "model.multi_modal_projector."
 };
+
+
+int
+mst_weight_has(const mst_config_t *config, mst_weight_t role)
+{
+    switch (role) {
+
+    case MST_WEIGHT_HEAD:
+        return !config->tied;
+
+    case MST_WEIGHT_Q_BIAS:
+    case MST_WEIGHT_K_BIAS:
+    case MST_WEIGHT_V_BIAS:
+        return config->attn_bias;
+
+    case MST_WEIGHT_OUT_BIAS:
+        return config->out_bias;
+
+    case MST_WEIGHT_GATE_BIAS:
+    case MST_WEIGHT_UP_BIAS:
+    case MST_WEIGHT_DOWN_BIAS:
+        return config->mlp_bias && config->n_experts == 0;
+
+    case MST_WEIGHT_ROUTER:
+        return config->n_experts != 0;
+
+    default:
+        return 1;
+    }
+}
+
+
+void
+mst_weight_shape(const mst_config_t *config, mst_weight_t role, uint64_t *in,
+    uint64_t *out)
+{
+    const uint64_t  sizes[] = {
+        [MST_SIZE_NONE] = 0,
+        [MST_SIZE_DIM] = config->dim,
+        [MST_SIZE_FF] = config->ff_dim,
+        [MST_SIZE_Q] = (uint64_t) config->n_heads * config->head_dim,
+        [MST_SIZE_KV] = (uint64_t) config->n_kv_heads * config->head_dim,
+        [MST_SIZE_VOCAB] = config->n_vocab,
+        [MST_SIZE_EXPERTS] = config->n_experts,
+        [MST_SIZE_PAIRS] = config->rope_dim / 2
+    };
+
+    *in = sizes[mst_weight_shapes[role].in];
+    *out = sizes[mst_weight_shapes[role].out];
+}
 
 
 /* digits without a leading zero; NULL: there are none */
@@ -134,7 +226,7 @@ mst_weight_fits(const char *pattern, const char *p, const char *end,
 
         if (*pattern == '#' || *pattern == '@') {
             p = mst_weight_number(p, end, *pattern == '#' ? &m->layer
-                                                        : &m->expert);
+                                                          : &m->expert);
             if (p == NULL) {
                 return 0;
             }
@@ -210,8 +302,8 @@ mst_weight_match(mst_names_t names, mst_str_t name, mst_weight_match_t *m)
         memset(m, 0, sizeof(mst_weight_match_t));
         pattern = mst_weight_patterns[i].name[names];
 
-        if (pattern && mst_weight_fits(pattern, name.data, name.data + name.len,
-                                     m))
+        if (pattern
+            && mst_weight_fits(pattern, name.data, name.data + name.len, m))
         {
             m->role = mst_weight_patterns[i].role;
             m->stacked = strstr(pattern, "_exps.") != NULL;

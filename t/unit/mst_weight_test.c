@@ -1,6 +1,6 @@
 
 /*
- * Names to roles and back.
+ * Names to roles and back; what a configuration asks for.
  */
 
 #include <setjmp.h>
@@ -118,12 +118,78 @@ test_names(void **state)
 }
 
 
+/* a mixture without biases, and a dense model with all of them */
+
+static void
+test_shapes(void **state)
+{
+    uint64_t      in, out;
+    mst_config_t  c;
+
+    (void) state;
+
+    memset(&c, 0, sizeof(c));
+    c.dim = 64;
+    c.ff_dim = 96;
+    c.n_heads = 4;
+    c.n_kv_heads = 2;
+    c.head_dim = 32;
+    c.rope_dim = 32;
+    c.n_vocab = 1000;
+    c.n_experts = 8;
+    c.tied = 1;
+
+    assert_int_equal(mst_weight_has(&c, MST_WEIGHT_EMBD), 1);
+    assert_int_equal(mst_weight_has(&c, MST_WEIGHT_HEAD), 0);
+    assert_int_equal(mst_weight_has(&c, MST_WEIGHT_ROUTER), 1);
+    assert_int_equal(mst_weight_has(&c, MST_WEIGHT_Q_BIAS), 0);
+
+    mst_weight_shape(&c, MST_WEIGHT_ROUTER, &in, &out);
+    assert_int_equal(in, 64);
+    assert_int_equal(out, 8);
+    mst_weight_shape(&c, MST_WEIGHT_OUT, &in, &out);
+    assert_int_equal(in, 128);
+    assert_int_equal(out, 64);
+    mst_weight_shape(&c, MST_WEIGHT_V, &in, &out);
+    assert_int_equal(in, 64);
+    assert_int_equal(out, 64);
+    mst_weight_shape(&c, MST_WEIGHT_DOWN, &in, &out);
+    assert_int_equal(in, 96);
+    assert_int_equal(out, 64);
+    mst_weight_shape(&c, MST_WEIGHT_FREQS, &in, &out);
+    assert_int_equal(in, 16);
+    assert_int_equal(out, 0);
+
+    c.n_experts = 0;
+    c.tied = 0;
+    c.attn_bias = 1;
+    c.out_bias = 1;
+    c.mlp_bias = 1;
+
+    assert_int_equal(mst_weight_has(&c, MST_WEIGHT_HEAD), 1);
+    assert_int_equal(mst_weight_has(&c, MST_WEIGHT_ROUTER), 0);
+    assert_int_equal(mst_weight_has(&c, MST_WEIGHT_K_BIAS), 1);
+    assert_int_equal(mst_weight_has(&c, MST_WEIGHT_OUT_BIAS), 1);
+    assert_int_equal(mst_weight_has(&c, MST_WEIGHT_GATE_BIAS), 1);
+
+    mst_weight_shape(&c, MST_WEIGHT_UP_BIAS, &in, &out);
+    assert_int_equal(in, 96);
+    assert_int_equal(out, 0);
+
+    /* a mixture's experts have none */
+
+    c.n_experts = 8;
+    assert_int_equal(mst_weight_has(&c, MST_WEIGHT_GATE_BIAS), 0);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_match),
-        cmocka_unit_test(test_names)
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_shapes)
     };
 
     return cmocka_run_group_tests_name("mst_weight", tests, NULL, NULL);
