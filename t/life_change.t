@@ -76,6 +76,22 @@ ok(wait_for(sub { fds(master()) == $fds }),
    'the master has as many descriptors as before');
 no_alerts('changed engine');
 
+# what it computes with is the engine's, too
+
+$engine = engine();
+$supervisor = parent($engine);
+
+conf(model => 'path null:text=closed/answer,rate=100;'
+              . ' device cpu activations=16;');
+ok(reload(), 'reload with coarser activations');
+ok(wait_for(sub { my $e = engine(); $e && $e != $engine && ready(0.1) }),
+   'a new engine');
+ok(gone($engine, $supervisor), 'the old engine leaves');
+$engine = engine();
+ok(reload(), 'reload without a change');
+is(engine(), $engine, 'the same engine');
+no_alerts('changed activations');
+
 # another engine after the old one
 
 $engine = engine();

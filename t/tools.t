@@ -150,7 +150,7 @@ sub usage {
         [ ['bench', '--engine', '--model', $model, '--dtype', 'int9'],
           qr/--dtype "int9" is not auto/ ],
         [ ['bench', '--kernels', '--batch-invariant'],
-          qr/--kernels goes with --isa and --json only/ ],
+          qr/--kernels goes with --isa, --activations and --json only/ ],
         [ ['diagnose', 'x'],                   qr/"x"/ ],
         [ ['diagnose', '--device', 'cpu'],     qr/"cpu" is not cuda:N/ ],
         [ ['diagnose', '--device', 'cuda:x'],  qr/is not cpu or cuda:N/ ],
@@ -585,6 +585,13 @@ sub sampling {
               '--top-p 0.000001');
     is_deeply(object(run([@m, '--threads', 1]))->{ids}, $greedy,
               '--threads 1');
+
+    my ($coarse, $exact) = map { object(run([@m, '--activations', $_])) }
+                           16, 22;
+    is_deeply($coarse->{ids}, $greedy, '--activations 16: the same ids');
+    isnt("@{ $coarse->{logprobs} }", "@{ $exact->{logprobs} }",
+         'but not the same numbers');
+    is(run([@m, '--activations', 17])->{code}, 78, '--activations 17: code');
 
     my $r = run([@m, '--isa', 'z80']);
     is($r->{code}, 78, '--isa z80: exit code');

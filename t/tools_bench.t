@@ -61,6 +61,8 @@ sub usage {
         [ ['bench', $url, '--profile', 'p', '--max-tokens', 1],
           qr/--profile says how long/ ],
         [ ['bench', $url, '--threads', 1],    qr/go with --engine/ ],
+        [ ['bench', $url, '--activations', 16],
+          qr/go with --engine/ ],
         ( map { [ ['bench', $url, '--header', $_],
                   qr/--header is not "Name: value"/ ] }
           '', 'x', ': x', 'a b: x', "a\r\nb: x" ),

@@ -59,6 +59,9 @@ typedef struct {
     uint32_t          weight_layouts;  /* 0 = auto, 1, 2 */
     int               batch_invariant; /* the same bits at every batch size */
     uint32_t          threads;     /* 0 = as many as cores allowed to us */
+    uint32_t          activations; /* bits of what quantised matrices are
+                                      multiplied by on the CPU: 16, or 22 and
+                                      0, with which nothing is lost */
     uint32_t          max_rows;    /* tokens of one step at most */
     uint32_t          max_seqs;    /* sequences of one step at most */
     mst_kv_type_t     kv_type;

@@ -65,11 +65,11 @@ mst_cpu_inputs(mst_backend_t *b, mst_err_t *err)
     width = c->dim > b->q_dim ? c->dim : b->q_dim;
     queries = b->group > MST_CPU_QUERIES ? b->group : MST_CPU_QUERIES;
 
-    if (mst_cpu_input_init(&b->scratch, &b->in, c->dim, c->max_rows, err)
-           != MST_OK
-        || mst_cpu_input_init(&b->scratch, &b->in_out, b->q_dim, c->max_rows,
-                              err) != MST_OK
-        || mst_cpu_input_init(&b->scratch, &b->in_down, c->ff_dim,
+    if (mst_cpu_input_init(&b->scratch, &b->in, b->digits, c->dim,
+                           c->max_rows, err) != MST_OK
+        || mst_cpu_input_init(&b->scratch, &b->in_out, b->digits, b->q_dim,
+                              c->max_rows, err) != MST_OK
+        || mst_cpu_input_init(&b->scratch, &b->in_down, b->digits, c->ff_dim,
                               c->max_rows, err) != MST_OK)
     {
         return MST_ERROR;
@@ -78,8 +78,8 @@ mst_cpu_inputs(mst_backend_t *b, mst_err_t *err)
     b->in_head = b->in;
 
     for (i = 0; i < b->threads; i++) {
-        if (mst_cpu_input_init(&b->scratch, &b->own[i], width, MST_CPU_OWN,
-                               err) != MST_OK)
+        if (mst_cpu_input_init(&b->scratch, &b->own[i], b->digits, width,
+                               MST_CPU_OWN, err) != MST_OK)
         {
             return MST_ERROR;
         }
@@ -182,11 +182,20 @@ mst_cpu_create(const mst_backend_conf_t *conf, mst_err_t *err)
     b->q_dim = conf->n_heads * conf->head_dim;
     b->scale = 1.0f / sqrtf((float) conf->head_dim);
     b->threads = conf->threads ? conf->threads : mst_cpu_pool_cores();
+    b->digits = conf->activations == 16 ? 2 : MST_CPU_DIGITS;
     b->ram = mst_cpu_mem_limit();
 
     if (conf->dtype != MST_DTYPE_AUTO) {
         (void) mst_err_set(err, "the CPU keeps the types of the file, dtype "
                            "auto");
+        goto failed;
+    }
+
+    if (conf->activations != 0 && conf->activations != 16
+        && conf->activations != 22)
+    {
+        (void) mst_err_set(err, "activations of %u bits, the CPU computes "
+                           "with 16 and 22", conf->activations);
         goto failed;
     }
 
@@ -208,8 +217,9 @@ mst_cpu_create(const mst_backend_conf_t *conf, mst_err_t *err)
         goto failed;
     }
 
-    mst_log(conf->log, MST_LOG_INFO, "cpu: %s, %u threads, kv_cache %s of "
-            "%u blocks of %u tokens", b->isa->name, b->threads,
+    mst_log(conf->log, MST_LOG_INFO, "cpu: %s, %u threads, activations of %u "
+            "bits, kv_cache %s of %u blocks of %u tokens", b->isa->name,
+            b->threads, b->digits == 2 ? 16 : 22,
             mst_cpu_kv_name(b->kv_type), b->info.n_blocks,
             b->info.block_tokens);
 

@@ -69,6 +69,7 @@ typedef struct {
     float            *f;
     uint32_t          width;
     uint32_t          rows;
+    uint32_t          digits;      /* of an activation: 2, 3 */
 } mst_cpu_input_t;
 
 
@@ -152,6 +153,7 @@ struct mst_backend_s {
 
     uint32_t                group;     /* query heads of a KV head */
     uint32_t                stride;    /* head_dim in whole lanes */
+    uint32_t                digits;    /* of an activation: 2, 3 */
     uint32_t                q_dim;     /* n_heads * head_dim */
     float                   scale;     /* of queries */
     double                 *turn;      /* [rope_dim / 2] per position */
@@ -249,8 +251,8 @@ void mst_cpu_codes_row(mst_cpu_type_t type, const uint8_t *tile,
     uint32_t lane, uint32_t width, float *y);
 
 /* mst_cpu_input.c */
-int mst_cpu_input_init(mst_cpu_mem_t *mem, mst_cpu_input_t *in, uint32_t width,
-    uint32_t rows, mst_err_t *err);
+int mst_cpu_input_init(mst_cpu_mem_t *mem, mst_cpu_input_t *in,
+    uint32_t digits, uint32_t width, uint32_t rows, mst_err_t *err);
 void mst_cpu_input_write(mst_backend_t *b, mst_cpu_input_t *in, uint32_t forms,
     uint32_t row, uint32_t at, const float *x, uint32_t n);
 void mst_cpu_input_panel(const mst_cpu_input_t *in, uint32_t row,

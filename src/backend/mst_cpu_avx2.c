@@ -3,9 +3,10 @@
  * Kernels of the CPU backend for AVX2 with FMA: see mst_cpu_isa.h.
  *
  * vpmaddubsw adds pairs of products to 16 bits with saturation, which never
- * happens here: the weights of 4 bits give at most 15 * 127 * 16 in a whole
- * block (eight sums are added before they are widened), those of 5 bits 31 *
- * 127 * 8 in half of one, of 6 bits 63 * 127 * 4 in a quarter; those of 8 bits
+ * happens here: digits are -127 .. 127, the weights of 4 bits give at most 15 *
+ * 127 * 16 in a whole block (eight sums are added before they are widened),
+ * those of 5 bits 31 * 127 * 8 in half of one, of 6 bits 63 * 127 * 4 in a
+ * quarter; those of 8 bits
  * are taken as absolute values with the sign moved to the digit, 128 * 127 *
  * 2.
  */
@@ -93,6 +94,26 @@ mst_cpu_avx2_plane(const __m256i *w, const int8_t *q, const int five)
 }
 
 
+/* the sums of a block's digits */
+
+mst_vec_fn __m256i
+mst_cpu_avx2_digits(const __m256i *w, const int8_t *q, const int five,
+    const int digits)
+{
+    __m256i  acc;
+
+    acc = mst_cpu_avx2_plane(w, q, five);
+
+    mst_unroll
+    for (int p = 1; p < digits; p++) {
+        acc = _mm256_slli_epi32(acc, mst_kernel_shift(digits));
+        acc = _mm256_add_epi32(acc, mst_cpu_avx2_plane(w, q + 32 * p, five));
+    }
+
+    return acc;
+}
+
+
 /* 16 digits against weights of 6 bits */
 
 mst_vec_fn __m256i
@@ -163,7 +184,7 @@ mst_cpu_avx2_above(__m256i w, __m256i h, const int from, const int mask)
 
 mst_vec_fn void
 mst_cpu_avx2_q45_half(const uint8_t *t, const mst_cpu_panel_t *x, float *o,
-    __m256 d, __m256 m, const mst_cpu_type_t type)
+    __m256 d, __m256 m, const mst_cpu_type_t type, const int digits)
 {
     int                     five, offset;
     __m256                  y;
@@ -187,11 +208,8 @@ mst_cpu_avx2_q45_half(const uint8_t *t, const mst_cpu_panel_t *x, float *o,
         }
     }
 
-    for (c = 0; c < x->cols; c++, q += MST_CPU_DIGITS, s++, o += 16) {
-        acc = _mm256_slli_epi32(mst_cpu_avx2_plane(w, q, five), 7);
-        acc = _mm256_add_epi32(acc, mst_cpu_avx2_plane(w, q + 32, five));
-        acc = _mm256_slli_epi32(acc, 7);
-        acc = _mm256_add_epi32(acc, mst_cpu_avx2_plane(w, q + 64, five));
+    for (c = 0; c < x->cols; c++, q += MST_CPU_BLOCK * digits, s++, o += 16) {
+        acc = mst_cpu_avx2_digits(w, q, five, digits);
         y = _mm256_loadu_ps(o);
 
         if (offset) {
@@ -211,7 +229,7 @@ mst_cpu_avx2_q45_half(const uint8_t *t, const mst_cpu_panel_t *x, float *o,
 
 mst_vec_fn void
 mst_cpu_avx2_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
-    const mst_cpu_type_t type)
+    const mst_cpu_type_t type, const int digits)
 {
     int                  size;
     uint32_t             b, n;
@@ -235,11 +253,12 @@ mst_cpu_avx2_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
         }
 
         mst_kernel_scales(tile, &super, type, &d, &m);
-        mst_cpu_avx2_q45_half(tile, &block, y, d.a, m.a, type);
-        mst_cpu_avx2_q45_half(tile + 32, &block, y + 8, d.b, m.b, type);
+        mst_cpu_avx2_q45_half(tile, &block, y, d.a, m.a, type, digits);
+        mst_cpu_avx2_q45_half(tile + 32, &block, y + 8, d.b, m.b, type,
+                              digits);
 
         tile += size;
-        block.q += MST_CPU_DIGITS * x->cols;
+        block.q += (uint32_t) (MST_CPU_BLOCK * digits) * x->cols;
         block.s += x->cols;
     }
 }
@@ -249,19 +268,20 @@ mst_cpu_avx2_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
    lanes */
 
 mst_vec_fn void
-mst_cpu_avx2_halves(const int8_t *q, __m256i *half)
+mst_cpu_avx2_halves(const int8_t *q, __m256i *half, const int digits)
 {
     __m256i  all, p, sum;
 
     all = _mm256_setzero_si256();
 
     mst_unroll
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < digits; i++) {
         p = _mm256_maddubs_epi16(
             _mm256_set1_epi8(1),
             _mm256_loadu_si256((const __m256i *) (q + 32 * i)));
         sum = _mm256_madd_epi16(p, _mm256_set1_epi16(32));
-        all = _mm256_add_epi32(_mm256_slli_epi32(all, 7), sum);
+        all = _mm256_slli_epi32(all, mst_kernel_shift(digits));
+        all = _mm256_add_epi32(all, sum);
     }
 
     all = _mm256_add_epi32(all, _mm256_shuffle_epi32(all, 0x4e));
@@ -274,7 +294,7 @@ mst_cpu_avx2_halves(const int8_t *q, __m256i *half)
 
 mst_vec_fn void
 mst_cpu_avx2_q6_half(const uint8_t *t, const mst_cpu_panel_t *x, float *o,
-    const __m256 *d)
+    const __m256 *d, const int digits)
 {
     __m256                  y;
     __m256i                 acc, half[2], v[2], w[8];
@@ -293,19 +313,22 @@ mst_cpu_avx2_q6_half(const uint8_t *t, const mst_cpu_panel_t *x, float *o,
         w[i] = mst_cpu_avx2_above(w[i], v[i / 4], 2 * (i % 4), 48);
     }
 
-    for (c = 0; c < x->cols; c++, q += MST_CPU_DIGITS, s++, o += 16) {
-        mst_cpu_avx2_halves(q, half);
+    for (c = 0; c < x->cols; c++, q += MST_CPU_BLOCK * digits, s++, o += 16) {
+        mst_cpu_avx2_halves(q, half, digits);
         y = _mm256_loadu_ps(o);
 
         mst_unroll
         for (int h = 0; h < 2; h++) {
             p = q + 16 * h;
-            acc = _mm256_slli_epi32(mst_cpu_avx2_plane6(w + 4 * h, p), 7);
-            acc = _mm256_add_epi32(acc,
-                                   mst_cpu_avx2_plane6(w + 4 * h, p + 32));
-            acc = _mm256_slli_epi32(acc, 7);
-            acc = _mm256_add_epi32(acc,
-                                   mst_cpu_avx2_plane6(w + 4 * h, p + 64));
+            acc = mst_cpu_avx2_plane6(w + 4 * h, p);
+
+            mst_unroll
+            for (int k = 1; k < digits; k++) {
+                acc = _mm256_slli_epi32(acc, mst_kernel_shift(digits));
+                acc = _mm256_add_epi32(acc, mst_cpu_avx2_plane6(w + 4 * h,
+                                                                p + 32 * k));
+            }
+
             acc = _mm256_sub_epi32(acc, half[h]);
             y = _mm256_fmadd_ps(_mm256_cvtepi32_ps(acc),
                                 _mm256_mul_ps(d[h], _mm256_set1_ps(s->d)), y);
@@ -316,14 +339,17 @@ mst_cpu_avx2_q6_half(const uint8_t *t, const mst_cpu_panel_t *x, float *o,
 }
 
 
-static void
-mst_cpu_avx2_q6_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+mst_vec_fn void
+mst_cpu_avx2_q6(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
+    const int unused, const int digits)
 {
     __m256               d[2][2];
     uint32_t             b, n;
     mst_vec_t            v;
     mst_cpu_panel_t      block;
     mst_kernel_super_t   super;
+
+    (void) unused;
 
     block = *x;
     n = x->width / MST_CPU_BLOCK;
@@ -347,11 +373,11 @@ mst_cpu_avx2_q6_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
             d[1][h] = v.b;
         }
 
-        mst_cpu_avx2_q6_half(tile, &block, y, d[0]);
-        mst_cpu_avx2_q6_half(tile + 32, &block, y + 8, d[1]);
+        mst_cpu_avx2_q6_half(tile, &block, y, d[0], digits);
+        mst_cpu_avx2_q6_half(tile + 32, &block, y + 8, d[1], digits);
 
         tile += MST_CPU_Q6_K_SIZE;
-        block.q += MST_CPU_DIGITS * x->cols;
+        block.q += (uint32_t) (MST_CPU_BLOCK * digits) * x->cols;
         block.s += x->cols;
     }
 }
@@ -359,7 +385,7 @@ mst_cpu_avx2_q6_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 
 mst_vec_fn void
 mst_cpu_avx2_q8_half(const uint8_t *t, const mst_cpu_panel_t *x, float *o,
-    __m256 d)
+    __m256 d, const int digits)
 {
     __m256                  f, y;
     __m256i                 high, low, sign[8], w[8];
@@ -378,12 +404,18 @@ mst_cpu_avx2_q8_half(const uint8_t *t, const mst_cpu_panel_t *x, float *o,
         w[i] = _mm256_abs_epi8(sign[i]);
     }
 
-    for (c = 0; c < x->cols; c++, q += MST_CPU_DIGITS, s++, o += 16) {
-        high = _mm256_slli_epi32(mst_cpu_avx2_plane8(w, sign, q), 7);
+    for (c = 0; c < x->cols; c++, q += MST_CPU_BLOCK * digits, s++, o += 16) {
+        high = _mm256_slli_epi32(mst_cpu_avx2_plane8(w, sign, q),
+                                 mst_kernel_shift(digits));
         high = _mm256_add_epi32(high, mst_cpu_avx2_plane8(w, sign, q + 32));
-        low = mst_cpu_avx2_plane8(w, sign, q + 64);
-        f = _mm256_fmadd_ps(_mm256_cvtepi32_ps(high), _mm256_set1_ps(128),
-                            _mm256_cvtepi32_ps(low));
+        f = _mm256_cvtepi32_ps(high);
+
+        if (digits == 3) {
+            low = mst_cpu_avx2_plane8(w, sign, q + 64);
+            f = _mm256_fmadd_ps(f, _mm256_set1_ps(128),
+                                _mm256_cvtepi32_ps(low));
+        }
+
         y = _mm256_loadu_ps(o);
         y = _mm256_fmadd_ps(f, _mm256_mul_ps(d, _mm256_set1_ps(s->d)), y);
         _mm256_storeu_ps(o, y);
@@ -391,12 +423,15 @@ mst_cpu_avx2_q8_half(const uint8_t *t, const mst_cpu_panel_t *x, float *o,
 }
 
 
-static void
-mst_cpu_avx2_q8_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+mst_vec_fn void
+mst_cpu_avx2_q8(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
+    const int unused, const int digits)
 {
     uint32_t          b, n;
     mst_vec_t         d;
     mst_cpu_panel_t   block;
+
+    (void) unused;
 
     block = *x;
     n = x->width / MST_CPU_BLOCK;
@@ -410,55 +445,80 @@ mst_cpu_avx2_q8_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
         }
 
         d = mst_vec_load_f16((const uint16_t *) (tile + 512));
-        mst_cpu_avx2_q8_half(tile, &block, y, d.a);
-        mst_cpu_avx2_q8_half(tile + 32, &block, y + 8, d.b);
+        mst_cpu_avx2_q8_half(tile, &block, y, d.a, digits);
+        mst_cpu_avx2_q8_half(tile + 32, &block, y + 8, d.b, digits);
 
         tile += MST_CPU_Q8_0_SIZE;
-        block.q += MST_CPU_DIGITS * x->cols;
+        block.q += (uint32_t) (MST_CPU_BLOCK * digits) * x->cols;
         block.s += x->cols;
     }
+}
+
+
+/* fn(tile, x, y, type, digits) with the digits as a constant */
+
+#define mst_cpu_avx2_tile(fn, tile, x, y, type)                               \
+    if ((x)->digits == 2) {                                                   \
+        fn(tile, x, y, type, 2);                                              \
+                                                                              \
+    } else {                                                                  \
+        fn(tile, x, y, type, 3);                                              \
+    }
+
+
+static void
+mst_cpu_avx2_q6_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_cpu_avx2_tile(mst_cpu_avx2_q6, tile, x, y, 0);
+}
+
+
+static void
+mst_cpu_avx2_q8_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_cpu_avx2_tile(mst_cpu_avx2_q8, tile, x, y, 0);
 }
 
 
 static void
 mst_cpu_avx2_q4_1(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_cpu_avx2_q45(tile, x, y, MST_CPU_Q4_1);
+    mst_cpu_avx2_tile(mst_cpu_avx2_q45, tile, x, y, MST_CPU_Q4_1);
 }
 
 
 static void
 mst_cpu_avx2_q4_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_cpu_avx2_q45(tile, x, y, MST_CPU_Q4_0);
+    mst_cpu_avx2_tile(mst_cpu_avx2_q45, tile, x, y, MST_CPU_Q4_0);
 }
 
 
 static void
 mst_cpu_avx2_q5_1(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_cpu_avx2_q45(tile, x, y, MST_CPU_Q5_1);
+    mst_cpu_avx2_tile(mst_cpu_avx2_q45, tile, x, y, MST_CPU_Q5_1);
 }
 
 
 static void
 mst_cpu_avx2_q5_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_cpu_avx2_q45(tile, x, y, MST_CPU_Q5_0);
+    mst_cpu_avx2_tile(mst_cpu_avx2_q45, tile, x, y, MST_CPU_Q5_0);
 }
 
 
 static void
 mst_cpu_avx2_q4_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_cpu_avx2_q45(tile, x, y, MST_CPU_Q4_K);
+    mst_cpu_avx2_tile(mst_cpu_avx2_q45, tile, x, y, MST_CPU_Q4_K);
 }
 
 
 static void
 mst_cpu_avx2_q5_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_cpu_avx2_q45(tile, x, y, MST_CPU_Q5_K);
+    mst_cpu_avx2_tile(mst_cpu_avx2_q45, tile, x, y, MST_CPU_Q5_K);
 }
 
 

@@ -5,7 +5,7 @@
  * vpdpbusd multiplies four weights of 16 rows by four broadcast digits and
  * adds to 32 bits.  The three digits of a block chain in one accumulator
  * where that cannot overflow (5-bit weights: 31 * 32 * 2^21 < 2^31); Q8_0
- * keeps the low digits apart.
+ * keeps the low digits apart, of three: of two, 255 * 32 * 2^15 < 2^31.
  */
 
 #if defined(__x86_64__)
@@ -96,7 +96,7 @@ mst_cpu_avx512_fifth(const uint8_t *t, __m512i *w)
 
 mst_vec_fn void
 mst_cpu_avx512_plane(const __m512i *w, const int8_t *q, __m512i *acc,
-    const int n)
+    const int digits, const int n)
 {
     if (n == 1) {
 
@@ -125,7 +125,7 @@ mst_cpu_avx512_plane(const __m512i *w, const int8_t *q, __m512i *acc,
         for (int c = 0; c < n; c++) {
             acc[c] = _mm512_dpbusd_epi32(
                 acc[c], w[i],
-                mst_cpu_avx512_four(q + MST_CPU_DIGITS * c + 4 * i));
+                mst_cpu_avx512_four(q + MST_CPU_BLOCK * digits * c + 4 * i));
         }
     }
 }
@@ -142,51 +142,51 @@ mst_cpu_avx512_zero(__m512i *acc, const int n)
 
 
 mst_vec_fn void
-mst_cpu_avx512_shift(__m512i *acc, const int n)
+mst_cpu_avx512_shift(__m512i *acc, const int digits, const int n)
 {
     mst_unroll
     for (int c = 0; c < n; c++) {
-        acc[c] = _mm512_slli_epi32(acc[c], 7);
+        acc[c] = _mm512_slli_epi32(acc[c], mst_kernel_shift(digits));
     }
 }
 
 
-/* the sums of a block's three digits in acc */
+/* the sums of a block's digits in acc */
 
 mst_vec_fn void
 mst_cpu_avx512_digits(const __m512i *w, const int8_t *q, __m512i *acc,
-    const int n)
+    const int digits, const int n)
 {
-    if (n == 1) {
-
-        /* three digits that do not wait for each other */
-
-        __m512i  low, middle;
-
-        acc[0] = _mm512_setzero_si512();
-        low = acc[0];
-        middle = acc[0];
-        mst_cpu_avx512_plane(w, q, acc, 1);
-        mst_cpu_avx512_plane(w, q + 32, &middle, 1);
-        mst_cpu_avx512_plane(w, q + 64, &low, 1);
-        acc[0] = _mm512_add_epi32(_mm512_slli_epi32(acc[0], 7), middle);
-        acc[0] = _mm512_add_epi32(_mm512_slli_epi32(acc[0], 7), low);
-
-        return;
-    }
-
     mst_cpu_avx512_zero(acc, n);
-    mst_cpu_avx512_plane(w, q, acc, n);
-    mst_cpu_avx512_shift(acc, n);
-    mst_cpu_avx512_plane(w, q + 32, acc, n);
-    mst_cpu_avx512_shift(acc, n);
-    mst_cpu_avx512_plane(w, q + 64, acc, n);
+
+    mst_unroll
+    for (int p = 0; p < digits; p++) {
+
+        if (n == 1) {
+
+            /* digits that do not wait for each other */
+
+            __m512i  sum;
+
+            sum = _mm512_setzero_si512();
+            mst_cpu_avx512_plane(w, q + 32 * p, &sum, digits, 1);
+            mst_cpu_avx512_shift(acc, digits, 1);
+            acc[0] = _mm512_add_epi32(acc[0], sum);
+            continue;
+        }
+
+        if (p) {
+            mst_cpu_avx512_shift(acc, digits, n);
+        }
+
+        mst_cpu_avx512_plane(w, q + 32 * p, acc, digits, n);
+    }
 }
 
 
 mst_vec_fn void
 mst_cpu_avx512_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
-    const mst_cpu_type_t type, const int n)
+    const mst_cpu_type_t type, const int digits, const int n)
 {
     int                     offset, size;
     __m512                  d, m, o[MST_CPU_COLS];
@@ -224,7 +224,7 @@ mst_cpu_avx512_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
         }
 
         mst_kernel_scales(tile, &super, type, &d, &m);
-        mst_cpu_avx512_digits(w, q, acc, n);
+        mst_cpu_avx512_digits(w, q, acc, digits, n);
 
         mst_unroll
         for (int c = 0; c < n; c++) {
@@ -242,7 +242,7 @@ mst_cpu_avx512_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
         }
 
         tile += size;
-        q += MST_CPU_DIGITS * n;
+        q += MST_CPU_BLOCK * digits * n;
         s += n;
     }
 
@@ -257,21 +257,25 @@ mst_cpu_avx512_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
    lanes */
 
 mst_vec_fn void
-mst_cpu_avx512_halves(const int8_t *q, __m512i *half)
+mst_cpu_avx512_halves(const int8_t *q, __m512i *half, const int digits)
 {
     __m256i  low, sum;
     __m512i  upper;
 
-    low = _mm256_loadu_si256((const __m256i *) (q + 64));
-    low = _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(32),
-                              low);
     upper = _mm512_dpbusd_epi32(_mm512_setzero_si512(),
                                 _mm512_set1_epi8(32),
                                 _mm512_loadu_si512(q));
-
-    sum = _mm256_slli_epi32(_mm512_castsi512_si256(upper), 7);
+    sum = _mm256_slli_epi32(_mm512_castsi512_si256(upper),
+                            mst_kernel_shift(digits));
     sum = _mm256_add_epi32(sum, _mm512_extracti64x4_epi64(upper, 1));
-    sum = _mm256_add_epi32(_mm256_slli_epi32(sum, 7), low);
+
+    if (digits == 3) {
+        low = _mm256_loadu_si256((const __m256i *) (q + 64));
+        low = _mm256_dpbusd_epi32(_mm256_setzero_si256(),
+                                  _mm256_set1_epi8(32), low);
+        sum = _mm256_add_epi32(_mm256_slli_epi32(sum, 7), low);
+    }
+
     sum = _mm256_add_epi32(sum, _mm256_shuffle_epi32(sum, 0x4e));
     sum = _mm256_add_epi32(sum, _mm256_shuffle_epi32(sum, 0xb1));
 
@@ -280,19 +284,19 @@ mst_cpu_avx512_halves(const int8_t *q, __m512i *half)
 }
 
 
-/* the sums of 16 inputs' three digits: 63 * 16 * 2^21 < 2^31 */
+/* the sums of 16 inputs' digits: 63 * 16 * 2^21 < 2^31 */
 
 mst_vec_fn void
 mst_cpu_avx512_half_digits(const __m512i *w, const int8_t *q, __m512i *acc,
-    const int n)
+    const int digits, const int n)
 {
     mst_cpu_avx512_zero(acc, n);
 
     mst_unroll
-    for (int p = 0; p < 3; p++) {
+    for (int p = 0; p < digits; p++) {
 
         if (p) {
-            mst_cpu_avx512_shift(acc, n);
+            mst_cpu_avx512_shift(acc, digits, n);
         }
 
         mst_unroll
@@ -301,8 +305,8 @@ mst_cpu_avx512_half_digits(const __m512i *w, const int8_t *q, __m512i *acc,
             for (int c = 0; c < n; c++) {
                 acc[c] = _mm512_dpbusd_epi32(
                     acc[c], w[i],
-                    mst_cpu_avx512_four(q + MST_CPU_DIGITS * c + 32 * p
-                                        + 4 * i));
+                    mst_cpu_avx512_four(q + MST_CPU_BLOCK * digits * c
+                                        + 32 * p + 4 * i));
             }
         }
     }
@@ -331,7 +335,7 @@ mst_cpu_avx512_six(const uint8_t *t, __m512i *w)
 
 mst_vec_fn void
 mst_cpu_avx512_q6(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
-    const int unused, const int n)
+    const int unused, const int digits, const int n)
 {
     __m512                  d, o[MST_CPU_COLS];
     __m512i                 acc[MST_CPU_COLS], half[MST_CPU_COLS][2], w[8];
@@ -365,7 +369,8 @@ mst_cpu_avx512_q6(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
 
         mst_unroll
         for (int c = 0; c < n; c++) {
-            mst_cpu_avx512_halves(q + MST_CPU_DIGITS * c, half[c]);
+            mst_cpu_avx512_halves(q + MST_CPU_BLOCK * digits * c, half[c],
+                                  digits);
         }
 
         mst_unroll
@@ -373,7 +378,7 @@ mst_cpu_avx512_q6(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
             d = mst_vec_mul(super.d,
                             mst_vec_load_i8((const int8_t *) tile + 384
                                             + 16 * h));
-            mst_cpu_avx512_half_digits(w + 4 * h, q + 16 * h, acc, n);
+            mst_cpu_avx512_half_digits(w + 4 * h, q + 16 * h, acc, digits, n);
 
             mst_unroll
             for (int c = 0; c < n; c++) {
@@ -385,7 +390,7 @@ mst_cpu_avx512_q6(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
         }
 
         tile += MST_CPU_Q6_K_SIZE;
-        q += MST_CPU_DIGITS * n;
+        q += MST_CPU_BLOCK * digits * n;
         s += n;
     }
 
@@ -396,11 +401,13 @@ mst_cpu_avx512_q6(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
 }
 
 
-/* one block of Q8_0: sums of the two upper digits and of the low ones */
+/* one block of Q8_0: sums of the two upper of three digits and of the low
+   ones, or of both of two in low */
 
 mst_vec_fn void
 mst_cpu_avx512_q8_block(const uint8_t *tile, const int8_t *q,
-    const mst_cpu_scale_t *s, __m512i *high, __m512i *low, const int n)
+    const mst_cpu_scale_t *s, __m512i *high, __m512i *low, const int digits,
+    const int n)
 {
     __m512i  w[8];
 
@@ -413,6 +420,18 @@ mst_cpu_avx512_q8_block(const uint8_t *tile, const int8_t *q,
 
     /* the weights stand 128 too high */
 
+    if (digits == 2) {
+        mst_cpu_avx512_digits(w, q, low, 2, n);
+
+        mst_unroll
+        for (int c = 0; c < n; c++) {
+            low[c] = _mm512_add_epi32(low[c],
+                                      _mm512_set1_epi32(-128 * s[c].low));
+        }
+
+        return;
+    }
+
     mst_unroll
     for (int c = 0; c < n; c++) {
         high[c] = _mm512_set1_epi32(-s[c].high);
@@ -423,24 +442,24 @@ mst_cpu_avx512_q8_block(const uint8_t *tile, const int8_t *q,
         __m512i  middle;
 
         middle = _mm512_setzero_si512();
-        mst_cpu_avx512_plane(w, q, high, 1);
-        mst_cpu_avx512_plane(w, q + 32, &middle, 1);
-        mst_cpu_avx512_plane(w, q + 64, low, 1);
+        mst_cpu_avx512_plane(w, q, high, 3, 1);
+        mst_cpu_avx512_plane(w, q + 32, &middle, 3, 1);
+        mst_cpu_avx512_plane(w, q + 64, low, 3, 1);
         high[0] = _mm512_add_epi32(_mm512_slli_epi32(high[0], 7), middle);
 
         return;
     }
 
-    mst_cpu_avx512_plane(w, q, high, n);
-    mst_cpu_avx512_shift(high, n);
-    mst_cpu_avx512_plane(w, q + 32, high, n);
-    mst_cpu_avx512_plane(w, q + 64, low, n);
+    mst_cpu_avx512_plane(w, q, high, 3, n);
+    mst_cpu_avx512_shift(high, 3, n);
+    mst_cpu_avx512_plane(w, q + 32, high, 3, n);
+    mst_cpu_avx512_plane(w, q + 64, low, 3, n);
 }
 
 
 mst_vec_fn void
 mst_cpu_avx512_q8(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
-    const int unused, const int n)
+    const int unused, const int digits, const int n)
 {
     __m512                  d, f, o[MST_CPU_COLS];
     __m512i                 high[MST_CPU_COLS], low[MST_CPU_COLS];
@@ -460,20 +479,24 @@ mst_cpu_avx512_q8(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
     blocks = x->width / MST_CPU_BLOCK;
 
     for (b = 0; b < blocks; b++) {
-        mst_cpu_avx512_q8_block(tile, q, s, high, low, n);
+        mst_cpu_avx512_q8_block(tile, q, s, high, low, digits, n);
         d = mst_vec_load_f16((const uint16_t *) (tile + 512));
 
         mst_unroll
         for (int c = 0; c < n; c++) {
-            f = _mm512_fmadd_ps(_mm512_cvtepi32_ps(high[c]),
-                                _mm512_set1_ps(128),
-                                _mm512_cvtepi32_ps(low[c]));
+            f = _mm512_cvtepi32_ps(low[c]);
+
+            if (digits == 3) {
+                f = _mm512_fmadd_ps(_mm512_cvtepi32_ps(high[c]),
+                                    _mm512_set1_ps(128), f);
+            }
+
             o[c] = _mm512_fmadd_ps(f, _mm512_mul_ps(d, _mm512_set1_ps(s[c].d)),
                                    o[c]);
         }
 
         tile += MST_CPU_Q8_0_SIZE;
-        q += MST_CPU_DIGITS * n;
+        q += MST_CPU_BLOCK * digits * n;
         s += n;
     }
 
@@ -487,56 +510,56 @@ mst_cpu_avx512_q8(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
 static void
 mst_cpu_avx512_q4_1(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_kernel_cols(mst_cpu_avx512_q45, tile, x, y, MST_CPU_Q4_1);
+    mst_kernel_digit_cols(mst_cpu_avx512_q45, tile, x, y, MST_CPU_Q4_1);
 }
 
 
 static void
 mst_cpu_avx512_q4_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_kernel_cols(mst_cpu_avx512_q45, tile, x, y, MST_CPU_Q4_0);
+    mst_kernel_digit_cols(mst_cpu_avx512_q45, tile, x, y, MST_CPU_Q4_0);
 }
 
 
 static void
 mst_cpu_avx512_q5_1(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_kernel_cols(mst_cpu_avx512_q45, tile, x, y, MST_CPU_Q5_1);
+    mst_kernel_digit_cols(mst_cpu_avx512_q45, tile, x, y, MST_CPU_Q5_1);
 }
 
 
 static void
 mst_cpu_avx512_q5_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_kernel_cols(mst_cpu_avx512_q45, tile, x, y, MST_CPU_Q5_0);
+    mst_kernel_digit_cols(mst_cpu_avx512_q45, tile, x, y, MST_CPU_Q5_0);
 }
 
 
 static void
 mst_cpu_avx512_q4_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_kernel_cols(mst_cpu_avx512_q45, tile, x, y, MST_CPU_Q4_K);
+    mst_kernel_digit_cols(mst_cpu_avx512_q45, tile, x, y, MST_CPU_Q4_K);
 }
 
 
 static void
 mst_cpu_avx512_q5_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_kernel_cols(mst_cpu_avx512_q45, tile, x, y, MST_CPU_Q5_K);
+    mst_kernel_digit_cols(mst_cpu_avx512_q45, tile, x, y, MST_CPU_Q5_K);
 }
 
 
 static void
 mst_cpu_avx512_q6_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_kernel_cols(mst_cpu_avx512_q6, tile, x, y, 0);
+    mst_kernel_digit_cols(mst_cpu_avx512_q6, tile, x, y, 0);
 }
 
 
 static void
 mst_cpu_avx512_q8_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_kernel_cols(mst_cpu_avx512_q8, tile, x, y, 0);
+    mst_kernel_digit_cols(mst_cpu_avx512_q8, tile, x, y, 0);
 }
 
 

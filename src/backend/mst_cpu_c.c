@@ -19,8 +19,8 @@ mst_cpu_c_supported(void)
 
 
 /* The weights of a block as [row][input] of 16 bits, the digits as the two
-   upper ones together and the low ones: products of 16 bits, which compilers
-   know to add in pairs. */
+   upper ones together and the low ones of three: products of 16 bits, which
+   compilers know to add in pairs. */
 
 mst_vec_fn void
 mst_cpu_c_spread(const uint8_t *from, int16_t (*w)[MST_CPU_BLOCK], int first,
@@ -75,35 +75,43 @@ mst_cpu_c_row(const int16_t *w, const int16_t *x, int first)
 }
 
 
-/* the digits of a block as [two upper ones, low one][input] */
+/* three digits of a block as [two upper ones, low one][input], two in the
+   second place */
 
 static void
-mst_cpu_c_digits(const int8_t *q, int16_t (*x)[MST_CPU_BLOCK])
+mst_cpu_c_digits(const int8_t *q, uint32_t digits,
+    int16_t (*x)[MST_CPU_BLOCK])
 {
     int  k;
 
     for (k = 0; k < MST_CPU_BLOCK; k++) {
-        x[0][k] = (int16_t) (q[k] * 128 + q[32 + k]);
-        x[1][k] = q[64 + k];
+
+        if (digits == 2) {
+            x[1][k] = (int16_t) (q[k] * 256 + q[32 + k]);
+
+        } else {
+            x[0][k] = (int16_t) (q[k] * 128 + q[32 + k]);
+            x[1][k] = q[64 + k];
+        }
     }
 }
 
 
 /* sums of products with the upper digits (128 * high + middle) and with the
-   low ones */
+   low ones; of two digits with both in low */
 
 static void
-mst_cpu_c_block(int16_t (*w)[MST_CPU_BLOCK], const int8_t *q, int32_t *high,
-    int32_t *low)
+mst_cpu_c_block(int16_t (*w)[MST_CPU_BLOCK], const int8_t *q, uint32_t digits,
+    int32_t *high, int32_t *low)
 {
     int      r;
     int16_t  x[2][MST_CPU_BLOCK];
 
-    mst_cpu_c_digits(q, x);
+    mst_cpu_c_digits(q, digits, x);
 
     for (r = 0; r < 16; r++) {
-        high[r] = mst_cpu_c_row(w[r], x[0], 0)
-                  + mst_cpu_c_row(w[r], x[0], 16);
+        high[r] = digits == 2 ? 0 : mst_cpu_c_row(w[r], x[0], 0)
+                                    + mst_cpu_c_row(w[r], x[0], 16);
         low[r] = mst_cpu_c_row(w[r], x[1], 0) + mst_cpu_c_row(w[r], x[1], 16);
     }
 }
@@ -115,7 +123,7 @@ mst_cpu_c_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
 {
     int                     i, offset;
     int16_t                 w[16][MST_CPU_BLOCK];
-    uint32_t                b, c, n;
+    uint32_t                b, c, n, step;
     mst_vec_t               d, m, o;
     mst_ivec_t              high, low;
     const int8_t           *q;
@@ -123,6 +131,7 @@ mst_cpu_c_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
     const mst_cpu_scale_t  *s;
 
     n = x->width / MST_CPU_BLOCK;
+    step = MST_CPU_BLOCK * x->digits;
     super = mst_kernel_super_none();
     q = x->q;
     s = x->s;
@@ -140,8 +149,8 @@ mst_cpu_c_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
 
         mst_kernel_scales(tile, &super, type, &d, &m);
 
-        for (c = 0; c < x->cols; c++, q += MST_CPU_DIGITS, s++) {
-            mst_cpu_c_block(w, q, high.i, low.i);
+        for (c = 0; c < x->cols; c++, q += step, s++) {
+            mst_cpu_c_block(w, q, x->digits, high.i, low.i);
             o = mst_vec_load(y + 16 * c);
 
             if (!offset) {
@@ -206,15 +215,12 @@ mst_cpu_c_q5_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 /* 16 inputs of a block of Q6_K and one column into o */
 
 static mst_vec_t
-mst_cpu_c_q6_half(int16_t (*w)[MST_CPU_BLOCK], const int8_t *q, int first,
-    mst_vec_t scale, mst_vec_t o)
+mst_cpu_c_q6_half(int16_t (*w)[MST_CPU_BLOCK], int16_t (*x)[MST_CPU_BLOCK],
+    int first, mst_vec_t scale, mst_vec_t o)
 {
     int         i, k;
-    int16_t     x[2][MST_CPU_BLOCK];
     int32_t     sum;
     mst_ivec_t  acc;
-
-    mst_cpu_c_digits(q, x);
 
     for (sum = 0, k = first; k < first + 16; k++) {
         sum += 128 * x[0][k] + x[1][k];
@@ -233,18 +239,20 @@ static void
 mst_cpu_c_q6_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
     int                     h;
-    int16_t                 w[16][MST_CPU_BLOCK];
-    uint32_t                b, c, n;
+    int16_t                 w[16][MST_CPU_BLOCK], v[2][MST_CPU_BLOCK];
+    uint32_t                b, c, n, step;
     mst_vec_t               d[2], o;
     const int8_t           *q;
     mst_kernel_super_t      super;
     const mst_cpu_scale_t  *s;
 
     n = x->width / MST_CPU_BLOCK;
+    step = MST_CPU_BLOCK * x->digits;
     super = mst_kernel_super_none();
     q = x->q;
     s = x->s;
     memset(y, 0, x->cols * 16 * sizeof(float));
+    memset(v, 0, sizeof(v));
 
     for (b = 0; b < n; b++, tile += MST_CPU_Q6_K_SIZE) {
         tile = mst_kernel_super(tile, b, MST_CPU_Q6_K, &super);
@@ -259,11 +267,12 @@ mst_cpu_c_q6_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
                                                + 16 * h));
         }
 
-        for (c = 0; c < x->cols; c++, q += MST_CPU_DIGITS, s++) {
+        for (c = 0; c < x->cols; c++, q += step, s++) {
             o = mst_vec_load(y + 16 * c);
+            mst_cpu_c_digits(q, x->digits, v);
 
             for (h = 0; h < 2; h++) {
-                o = mst_cpu_c_q6_half(w, q, 16 * h,
+                o = mst_cpu_c_q6_half(w, v, 16 * h,
                                       mst_vec_mul(d[h], mst_vec_set(s->d)),
                                       o);
             }
@@ -279,13 +288,14 @@ mst_cpu_c_q8_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
     int                     i;
     int16_t                 w[16][MST_CPU_BLOCK];
-    uint32_t                b, c, n;
+    uint32_t                b, c, n, step;
     mst_vec_t               d, f, o;
     mst_ivec_t              high, low;
     const int8_t           *q;
     const mst_cpu_scale_t  *s;
 
     n = x->width / MST_CPU_BLOCK;
+    step = MST_CPU_BLOCK * x->digits;
     q = x->q;
     s = x->s;
     memset(y, 0, x->cols * 16 * sizeof(float));
@@ -295,8 +305,8 @@ mst_cpu_c_q8_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
         d = mst_vec_load_f16((const uint16_t *) (tile + 512));
         tile += MST_CPU_Q8_0_SIZE;
 
-        for (c = 0; c < x->cols; c++, q += MST_CPU_DIGITS, s++) {
-            mst_cpu_c_block(w, q, high.i, low.i);
+        for (c = 0; c < x->cols; c++, q += step, s++) {
+            mst_cpu_c_block(w, q, x->digits, high.i, low.i);
 
             for (i = 0; i < 16; i++) {
                 high.i[i] -= 128 * s->high;

@@ -30,7 +30,8 @@ mst_cpu_expert_slice(const mst_cpu_input_t *all, uint32_t at, uint32_t n,
 
     in->width = all->width;
     in->rows = n;
-    in->q = all->q + blocks * MST_CPU_DIGITS;
+    in->digits = all->digits;
+    in->q = all->q + blocks * MST_CPU_BLOCK * all->digits;
     in->s = all->s + blocks;
     in->f = all->f + (size_t) at * all->width;
 }
@@ -382,12 +383,12 @@ mst_cpu_experts_init(mst_backend_t *b, mst_err_t *err)
         return MST_ERROR;
     }
 
-    if (mst_cpu_input_init(&b->scratch, &ex->in, c->dim, (uint32_t) pairs,
-                           err) != MST_OK)
+    if (mst_cpu_input_init(&b->scratch, &ex->in, b->digits, c->dim,
+                           (uint32_t) pairs, err) != MST_OK)
     {
         return MST_ERROR;
     }
 
-    return mst_cpu_input_init(&b->scratch, &ex->in_down, c->ff_dim,
+    return mst_cpu_input_init(&b->scratch, &ex->in_down, b->digits, c->ff_dim,
                               (uint32_t) pairs, err);
 }

@@ -10,15 +10,16 @@
 
 
 int
-mst_cpu_input_init(mst_cpu_mem_t *mem, mst_cpu_input_t *in, uint32_t width,
-    uint32_t rows, mst_err_t *err)
+mst_cpu_input_init(mst_cpu_mem_t *mem, mst_cpu_input_t *in, uint32_t digits,
+    uint32_t width, uint32_t rows, mst_err_t *err)
 {
     uint64_t  blocks;
 
     blocks = (uint64_t) rows * (width / MST_CPU_BLOCK);
     in->width = width;
     in->rows = rows;
-    in->q = mst_cpu_mem_take(mem, blocks * MST_CPU_DIGITS, err);
+    in->digits = digits;
+    in->q = mst_cpu_mem_take(mem, blocks * MST_CPU_BLOCK * digits, err);
     in->s = mst_cpu_mem_take(mem, blocks * sizeof(mst_cpu_scale_t), err);
     in->f = mst_cpu_mem_take(mem, (uint64_t) rows * width * sizeof(float),
                              err);
@@ -44,7 +45,8 @@ mst_cpu_input_write(mst_backend_t *b, mst_cpu_input_t *in, uint32_t forms,
     if (forms & MST_CPU_DIGIT_FORM) {
         first = (size_t) row * (in->width / MST_CPU_BLOCK)
                 + (size_t) at / MST_CPU_BLOCK * cols + col;
-        b->isa->digits(x, n / MST_CPU_BLOCK, in->q + first * MST_CPU_DIGITS,
+        b->isa->digits(x, n / MST_CPU_BLOCK, in->digits,
+                       in->q + first * MST_CPU_BLOCK * in->digits,
                        in->s + first, cols);
     }
 
@@ -67,9 +69,10 @@ mst_cpu_input_panel(const mst_cpu_input_t *in, uint32_t row,
     size_t  first;
 
     first = (size_t) row * (in->width / MST_CPU_BLOCK);
-    panel->q = in->q + first * MST_CPU_DIGITS;
+    panel->q = in->q + first * MST_CPU_BLOCK * in->digits;
     panel->s = in->s + first;
     panel->f = in->f + (size_t) row * in->width;
     panel->cols = mst_cpu_min(MST_CPU_COLS, in->rows - row);
     panel->width = in->width;
+    panel->digits = in->digits;
 }

@@ -35,8 +35,10 @@
  *
  * An activation block of 32 inputs of one row is scale * q, q an integer of
  * 22 bits in three signed digits of base 128: 32 bytes of high digits, 32 of
- * middle ones, 32 of low ones.  Rows of a step stand in panels of 8 columns,
- * [panel][block][column][96 bytes]; the last panel may have fewer columns.
+ * middle ones, 32 of low ones.  Or, coarser, of 16 bits in two of base 256,
+ * the low one at least -127, since the products of Q8_0 turn its sign.  Rows
+ * of a step stand in panels of 8 columns, [panel][block][column][32 bytes of
+ * each digit]; the last panel may have fewer columns.
  * The scales are [panel][block][column], plain floats [panel][input][column].
  *
  * Keys of a KV block and KV head are [head_dim][32 tokens], values [32
@@ -56,7 +58,7 @@
 #define MST_CPU_LANES    16        /* rows of a tile */
 #define MST_CPU_COLS     8         /* columns of a panel */
 #define MST_CPU_BLOCK    32        /* inputs of a block */
-#define MST_CPU_DIGITS   96        /* bytes of a block's digits */
+#define MST_CPU_DIGITS   3         /* of an activation at most */
 #define MST_CPU_KV       32        /* tokens of a KV block */
 
 #define MST_CPU_PEAK     512       /* multiply-adds */
@@ -89,7 +91,8 @@ typedef struct {
     int32_t  high;                 /* sum of the high and middle digits, the
                                       high ones counting 128 */
     int32_t  low;                  /* sum of the low digits; the sum of q is
-                                      128 * high + low */
+                                      128 * high + low.  Of two digits: the
+                                      sum of q, and high is 0 */
 } mst_cpu_scale_t;
 
 
@@ -100,6 +103,7 @@ typedef struct {
     const float            *f;
     uint32_t                cols;
     uint32_t                width;     /* inputs */
+    uint32_t                digits;    /* 2, 3 */
 } mst_cpu_panel_t;
 
 
@@ -144,10 +148,10 @@ typedef struct {
     void            (*norm)(const float *x, const float *w, uint32_t n,
         float eps, float *y);
 
-    /* digits of blocks 0 .. n - 1 of x; step: blocks from one to the next
-       in q and s */
-    void            (*digits)(const float *x, uint32_t n, int8_t *q,
-        mst_cpu_scale_t *s, uint32_t step);
+    /* two or three digits of blocks 0 .. n - 1 of x; step: blocks from one to
+       the next in q and s */
+    void            (*digits)(const float *x, uint32_t n, uint32_t digits,
+        int8_t *q, mst_cpu_scale_t *s, uint32_t step);
 
     /* 16 lanes: pairs turned and scaled, y[i] = (y[i] * cs[i]
        + y[i ^ 1] * sn[i]) * scale */

@@ -26,6 +26,7 @@
 #define MST_KERNEL_ROUND_BITS  0x4b400000
 
 #define MST_KERNEL_Q           2088000.0f  /* largest digits: 127 127 63 */
+#define MST_KERNEL_Q2          32639.0f    /* of two: 127 127 */
 #define MST_KERNEL_TINY        1e-30f      /* blocks below it count as zero:
                                               Q / x would overflow */
 
@@ -153,13 +154,48 @@ mst_kernel_digit(mst_ivec_t q, mst_ivec_t *low)
 }
 
 
+/* 16 integers of 22 bits */
+
 mst_vec_fn void
-mst_kernel_digits_block(const float *x, int8_t *q, mst_cpu_scale_t *s)
+mst_kernel_digits_three(mst_ivec_t v, int8_t *q, mst_ivec_t *high_sum,
+    mst_ivec_t *low_sum)
 {
-    float       max, inverse;
+    mst_ivec_t  high, low;
+
+    high = mst_kernel_digit(v, &low);
+    *high_sum = mst_ivec_add(*high_sum, high);
+    *low_sum = mst_ivec_add(*low_sum, low);
+    mst_ivec_store_bytes(q + 64, low);
+    high = mst_kernel_digit(high, &low);
+    mst_ivec_store_bytes(q, high);
+    mst_ivec_store_bytes(q + 32, low);
+}
+
+
+/* 16 integers of 16 bits */
+
+mst_vec_fn void
+mst_kernel_digits_two(mst_ivec_t v, int8_t *q, mst_ivec_t *sum)
+{
+    mst_ivec_t  high, low;
+
+    high = mst_ivec_right(mst_ivec_add(v, mst_ivec_set(128)), 8);
+    low = mst_ivec_max(mst_ivec_sub(v, mst_ivec_left(high, 8)),
+                       mst_ivec_set(-127));
+    mst_ivec_store_bytes(q, high);
+    mst_ivec_store_bytes(q + 32, low);
+    *sum = mst_ivec_add(*sum, mst_ivec_add(mst_ivec_left(high, 8), low));
+}
+
+
+mst_vec_fn void
+mst_kernel_digits_block(const float *x, int8_t *q, mst_cpu_scale_t *s,
+    const int digits)
+{
+    float       inverse, max, most;
     int32_t     top;
     mst_vec_t   v[2];
-    mst_ivec_t  i[2], high, high_sum, low, low_sum, sign;
+    mst_ivec_t  high, i, low, sign;
 
     v[0] = mst_vec_load(x);
     v[1] = mst_vec_load(x + 16);
@@ -173,6 +209,7 @@ mst_kernel_digits_block(const float *x, int8_t *q, mst_cpu_scale_t *s)
     memcpy(&max, &top, sizeof(max));
 
     inverse = 0;
+    most = digits == 2 ? MST_KERNEL_Q2 : MST_KERNEL_Q;
     s->d = 0;
 
     if (top >= 0x7f800000) {
@@ -184,44 +221,52 @@ mst_kernel_digits_block(const float *x, int8_t *q, mst_cpu_scale_t *s)
         s->d = NAN;
 
     } else if (max >= MST_KERNEL_TINY) {
-        inverse = MST_KERNEL_Q / max;
-        s->d = max / MST_KERNEL_Q;
+        inverse = most / max;
+        s->d = max / most;
     }
 
-    high_sum = mst_ivec_set(0);
-    low_sum = high_sum;
+    high = mst_ivec_set(0);
+    low = high;
 
     mst_unroll
     for (int k = 0; k < 2; k++) {
         v[k] = mst_vec_mul(v[k], mst_vec_set(inverse));
         v[k] = mst_vec_add(v[k], mst_vec_set(MST_KERNEL_ROUND));
-        i[k] = mst_ivec_sub(mst_vec_bits(v[k]),
-                            mst_ivec_set(MST_KERNEL_ROUND_BITS));
-        high = mst_kernel_digit(i[k], &low);
-        high_sum = mst_ivec_add(high_sum, high);
-        low_sum = mst_ivec_add(low_sum, low);
-        mst_ivec_store_bytes(q + 64 + 16 * k, low);
-        high = mst_kernel_digit(high, &low);
-        mst_ivec_store_bytes(q + 16 * k, high);
-        mst_ivec_store_bytes(q + 32 + 16 * k, low);
+        i = mst_ivec_sub(mst_vec_bits(v[k]),
+                         mst_ivec_set(MST_KERNEL_ROUND_BITS));
+
+        if (digits == 2) {
+            mst_kernel_digits_two(i, q + 16 * k, &low);
+
+        } else {
+            mst_kernel_digits_three(i, q + 16 * k, &high, &low);
+        }
     }
 
-    s->high = mst_ivec_sum(high_sum);
-    s->low = mst_ivec_sum(low_sum);
+    s->high = mst_ivec_sum(high);
+    s->low = mst_ivec_sum(low);
     s->s = s->d * (float) (128 * s->high + s->low);
 }
 
 
 static void
-mst_kernel_digits(const float *x, uint32_t n, int8_t *q, mst_cpu_scale_t *s,
-    uint32_t step)
+mst_kernel_digits(const float *x, uint32_t n, uint32_t digits, int8_t *q,
+    mst_cpu_scale_t *s, uint32_t step)
 {
     uint32_t  i;
 
     for (i = 0; i < n; i++) {
-        mst_kernel_digits_block(x + MST_CPU_BLOCK * i,
-                                q + (size_t) MST_CPU_DIGITS * step * i,
-                                s + (size_t) step * i);
+
+        if (digits == 2) {
+            mst_kernel_digits_block(x, q, s, 2);
+
+        } else {
+            mst_kernel_digits_block(x, q, s, 3);
+        }
+
+        x += MST_CPU_BLOCK;
+        q += (size_t) MST_CPU_BLOCK * digits * step;
+        s += step;
     }
 }
 
@@ -399,39 +444,55 @@ mst_kernel_scales(const uint8_t *t, const mst_kernel_super_t *s,
 }
 
 
-/* calls fn(tile, x, y, arg, columns) with the columns as a constant */
+/* calls fn(arguments, columns) with the columns as a constant */
 
-#define mst_kernel_cols(fn, tile, x, y, arg)                                  \
+#define mst_kernel_cols(fn, x, ...)                                           \
     switch ((x)->cols) {                                                      \
-    case 1: fn(tile, x, y, arg, 1); break;                                    \
-    case 2: fn(tile, x, y, arg, 2); break;                                    \
-    case 3: fn(tile, x, y, arg, 3); break;                                    \
-    case 4: fn(tile, x, y, arg, 4); break;                                    \
-    case 5: fn(tile, x, y, arg, 5); break;                                    \
-    case 6: fn(tile, x, y, arg, 6); break;                                    \
-    case 7: fn(tile, x, y, arg, 7); break;                                    \
-    default: fn(tile, x, y, arg, 8); break;                                   \
+    case 1: fn(__VA_ARGS__, 1); break;                                        \
+    case 2: fn(__VA_ARGS__, 2); break;                                        \
+    case 3: fn(__VA_ARGS__, 3); break;                                        \
+    case 4: fn(__VA_ARGS__, 4); break;                                        \
+    case 5: fn(__VA_ARGS__, 5); break;                                        \
+    case 6: fn(__VA_ARGS__, 6); break;                                        \
+    case 7: fn(__VA_ARGS__, 7); break;                                        \
+    default: fn(__VA_ARGS__, 8); break;                                       \
     }
+
+
+/* fn(tile, x, y, type, digits, columns) */
+
+#define mst_kernel_digit_cols(fn, tile, x, y, type)                           \
+    if ((x)->digits == 2) {                                                   \
+        mst_kernel_cols(fn, x, tile, x, y, type, 2);                          \
+                                                                              \
+    } else {                                                                  \
+        mst_kernel_cols(fn, x, tile, x, y, type, 3);                          \
+    }
+
+
+/* bits of a digit, but the highest */
+
+#define mst_kernel_shift(digits)  ((digits) == 2 ? 8 : 7)
 
 
 static void
 mst_kernel_f32(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_kernel_cols(mst_kernel_float_cols, tile, x, y, MST_CPU_F32);
+    mst_kernel_cols(mst_kernel_float_cols, x, tile, x, y, MST_CPU_F32);
 }
 
 
 static void
 mst_kernel_f16(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_kernel_cols(mst_kernel_float_cols, tile, x, y, MST_CPU_F16);
+    mst_kernel_cols(mst_kernel_float_cols, x, tile, x, y, MST_CPU_F16);
 }
 
 
 static void
 mst_kernel_bf16(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_kernel_cols(mst_kernel_float_cols, tile, x, y, MST_CPU_BF16);
+    mst_kernel_cols(mst_kernel_float_cols, x, tile, x, y, MST_CPU_BF16);
 }
 
 

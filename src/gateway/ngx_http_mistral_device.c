@@ -39,6 +39,8 @@ typedef struct {
 
 static char *ngx_http_mistral_device_device(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m);
+static char *ngx_http_mistral_device_cpu(ngx_conf_t *cf, ngx_str_t *s,
+    mst_setup_t *setup);
 static char *ngx_http_mistral_device_dtype(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m);
 static char *ngx_http_mistral_device_kv_cache(ngx_conf_t *cf,
@@ -120,12 +122,13 @@ ngx_http_mistral_device_line(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
 }
 
 
-/* auto | cpu [threads=N] | cuda[:N] */
+/* auto | cpu [threads=N] [activations=16|22] | cuda[:N] */
 
 static char *
 ngx_http_mistral_device_device(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
 {
     ngx_str_t    *value, s;
+    ngx_uint_t    i;
     mst_setup_t  *setup;
 
     value = cf->args->elts;
@@ -158,24 +161,56 @@ ngx_http_mistral_device_device(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
 
     ngx_memcpy(setup->device, s.data, s.len + 1);
 
-    if (cf->args->nelts == 2) {
+    for (i = 2; i < cf->args->nelts; i++) {
+
+        if (ngx_strcmp(s.data, "cpu") != 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\"", &value[i]);
+            return NGX_CONF_ERROR;
+        }
+
+        if (ngx_http_mistral_device_cpu(cf, &value[i], setup)
+            != NGX_CONF_OK)
+        {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_mistral_device_cpu(ngx_conf_t *cf, ngx_str_t *s, mst_setup_t *setup)
+{
+    ngx_str_t  v;
+
+    if (ngx_strncmp(s->data, "threads=", 8) == 0 && setup->threads == 0) {
+        v.data = s->data + 8;
+        v.len = s->len - 8;
+
+        return ngx_http_mistral_model_number(cf, &v,
+                                             NGX_HTTP_MISTRAL_THREADS_MAX,
+                                             &setup->threads);
+    }
+
+    if (ngx_strcmp(s->data, "activations=16") == 0
+        && setup->activations == 0)
+    {
+        setup->activations = 16;
         return NGX_CONF_OK;
     }
 
-    if (ngx_strncmp(value[2].data, "threads=", 8) != 0
-        || ngx_strcmp(s.data, "cpu") != 0)
+    if (ngx_strcmp(s->data, "activations=22") == 0
+        && setup->activations == 0)
     {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
-                           &value[2]);
-        return NGX_CONF_ERROR;
+        setup->activations = 22;
+        return NGX_CONF_OK;
     }
 
-    s.data = value[2].data + 8;
-    s.len = value[2].len - 8;
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"", s);
 
-    return ngx_http_mistral_model_number(cf, &s,
-                                         NGX_HTTP_MISTRAL_THREADS_MAX,
-                                         &setup->threads);
+    return NGX_CONF_ERROR;
 }
 
 

@@ -72,7 +72,7 @@ static ngx_http_mistral_param_t  ngx_http_mistral_params[] = {
     { ngx_string("path"), 1, 1,
       ngx_http_mistral_model_path },
 
-    { ngx_string("device"), 1, 2,
+    { ngx_string("device"), 1, 3,
       ngx_http_mistral_model_device },
 
     { ngx_string("dtype"), 1, 1,

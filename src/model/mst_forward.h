@@ -32,6 +32,7 @@ typedef struct {
     uint32_t         weight_layouts;   /* 0 = auto, 1, 2 */
     int              batch_invariant;
     uint32_t         threads;      /* 0 = as many as cores allowed to us */
+    uint32_t         activations;  /* bits, on the CPU: 16, or 22 and 0 */
     mst_kv_type_t    kv_type;      /* what the backend lacks is refused */
     uint64_t         kv_size;      /* bytes for the pool; 0 = the backend's
                                       choice from context and max_seqs */

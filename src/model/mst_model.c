@@ -421,6 +421,7 @@ mst_model_backend(mst_model_t *m, const mst_model_conf_t *conf,
     bc.weight_layouts = conf->weight_layouts;
     bc.batch_invariant = conf->batch_invariant;
     bc.threads = conf->threads;
+    bc.activations = conf->activations;
     bc.max_rows = conf->max_rows;
     bc.max_seqs = conf->max_seqs;
     bc.kv_type = conf->kv_type;

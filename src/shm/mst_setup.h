@@ -42,6 +42,7 @@ typedef struct {
     char              program[MST_SETUP_PATH];
     uint32_t          threads;             /* of "device cpu threads=N"; 0 =
                                               all cores */
+    uint32_t          activations;         /* bits, on the CPU; 0 = 22 */
     uint32_t          kv_type;             /* mst_kv_type_t; ~0u = auto */
     uint64_t          kv_size;             /* bytes; 0 = auto */
     uint32_t          kv_percent;          /* of free memory; 0 = not given */

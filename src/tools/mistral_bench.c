@@ -56,6 +56,7 @@ static const mistral_option_t  mistral_bench_options[] = {
     MISTRAL_BENCH_OPTION("--weight-layouts", UINT, weight_layouts, 1, 2),
     MISTRAL_BENCH_OPTION("--batch-invariant", FLAG, batch_invariant, 0, 0),
     MISTRAL_BENCH_OPTION("--isa", TEXT, isa, 0, 0),
+    MISTRAL_BENCH_OPTION("--activations", UINT, activations, 16, 22),
     MISTRAL_BENCH_OPTION("--kv-cache", TEXT, kv_cache, 0, 0),
     MISTRAL_BENCH_OPTION("--cases", TEXT, cases, 0, 0),
     MISTRAL_BENCH_OPTION("--repeat", UINT, repeat, 1, 1000)
@@ -70,7 +71,8 @@ static const mistral_option_t  mistral_bench_options[] = {
 static const char  mistral_bench_help[] =
     "usage: mistral bench URL [OPTION...]\n"
     "       mistral bench --engine --model FILE [OPTION...]\n"
-    "       mistral bench --kernels [--isa NAME] [--json FILE]\n"
+    "       mistral bench --kernels [--isa NAME] [--activations N]\n"
+    "                               [--json FILE]\n"
     "\n"
     "Sends chat requests to an OpenAI server and measures the time to the\n"
     "first token, between tokens and to the end, tokens per second, and\n"
@@ -123,6 +125,9 @@ static const char  mistral_bench_help[] =
     "  --batch-invariant  the same bits at every batch size, on a device; the\n"
     "                     CPU always has them\n"
     "  --isa NAME         avx512, avx2 or c (default: the best there is)\n"
+    "  --activations N    bits of what quantised weights are multiplied by on\n"
+    "                     the CPU: 22, or 16, faster and inexact (default:\n"
+    "                     22)\n"
     "  --kv-cache NAME    f32, f16 or q8; with a device bf16 or fp8\n"
     "                     (default: f32; bf16)\n"
     "  --json FILE        an object with a number for each case\n"
@@ -181,7 +186,8 @@ mistral_bench_check_engine(const mistral_bench_conf_t *c)
                                 "--repeat, --device, "
                                 "--dtype, --weight-layouts, "
                                 "--batch-invariant, --threads, "
-                                "--isa, --kv-cache and --json only");
+                                "--isa, --activations, --kv-cache and "
+                                "--json only");
     }
 
     return MISTRAL_OK;
@@ -196,12 +202,13 @@ mistral_bench_check_kernels(const mistral_bench_conf_t *c)
     memset(&own, 0, sizeof(own));
     own.kernels = 1;
     own.isa = c->isa;
+    own.activations = c->activations;
     own.json = c->json;
     own.seed = MISTRAL_BENCH_NO_SEED;
 
     if (memcmp(&own, c, sizeof(own)) != 0) {
         return mistral_complain(MISTRAL_USAGE, "bench", "--kernels goes with "
-                                "--isa and --json only");
+                                "--isa, --activations and --json only");
     }
 
     return MISTRAL_OK;
@@ -268,14 +275,15 @@ mistral_bench_check_http(const mistral_bench_conf_t *c)
                                 "needed, see \"mistral bench --help\"");
     }
 
-    if (c->threads || c->device || c->isa || c->kv_cache || c->cases
-        || c->repeat || c->dtype || c->weight_layouts || c->batch_invariant)
+    if (c->threads || c->device || c->isa || c->activations || c->kv_cache
+        || c->cases || c->repeat || c->dtype || c->weight_layouts
+        || c->batch_invariant)
     {
         return mistral_complain(MISTRAL_USAGE, "bench", "--device, "
                                 "--dtype, --weight-layouts, "
                                 "--batch-invariant, --threads, "
-                                "--isa, --kv-cache, --cases and --repeat go "
-                                "with --engine");
+                                "--isa, --activations, --kv-cache, --cases "
+                                "and --repeat go with --engine");
     }
 
     if (c->requests && c->duration > 0) {

@@ -451,6 +451,7 @@ mistral_case_model(mistral_cases_t *b, mst_checkpoint_t *cp)
     mc.max_rows = mistral_case_chunk(b);
     mc.max_seqs = b->streams;
     mc.isa = b->conf->isa;
+    mc.activations = (uint32_t) b->conf->activations;
     mc.weight_layouts = (uint32_t) b->conf->weight_layouts;
     mc.batch_invariant = b->conf->batch_invariant;
 

@@ -38,6 +38,7 @@ typedef struct {
     mst_cpu_type_t        type;
     size_t                size;    /* bytes of a tile */
     uint32_t              cols;
+    uint32_t              digits;  /* of an activation */
     mst_cpu_attend_t      attend;
     volatile uint64_t     sink;
 } mistral_kernels_t;
@@ -148,6 +149,7 @@ mistral_kernels_panel(const mistral_kernels_t *k, mst_cpu_panel_t *panel)
     panel->f = k->x;
     panel->cols = k->cols;
     panel->width = MISTRAL_KERNELS_WIDTH;
+    panel->digits = k->digits;
 }
 
 
@@ -368,7 +370,7 @@ mistral_kernels_memory(mistral_kernels_t *k, mst_cpu_mem_t *mem,
     k->x = mst_cpu_mem_take(mem, n * sizeof(float), err);
     k->y = mst_cpu_mem_take(mem, MISTRAL_KERNELS_QUERIES
                                  * (MST_CPU_STATE + 64) * sizeof(float), err);
-    k->q = mst_cpu_mem_take(mem, n * 3, err);
+    k->q = mst_cpu_mem_take(mem, n * k->digits, err);
     k->s = mst_cpu_mem_take(mem, n / MST_CPU_BLOCK * sizeof(mst_cpu_scale_t),
                             err);
 
@@ -384,7 +386,8 @@ mistral_kernels_memory(mistral_kernels_t *k, mst_cpu_mem_t *mem,
         k->x[i] = (float) (i % 61) / 30.5f - 1;
     }
 
-    k->isa->digits(k->x, (uint32_t) (n / MST_CPU_BLOCK), k->q, k->s, 1);
+    k->isa->digits(k->x, (uint32_t) (n / MST_CPU_BLOCK), k->digits, k->q,
+                   k->s, 1);
 
     return MST_OK;
 }
@@ -400,6 +403,7 @@ mistral_bench_kernels(const mistral_bench_conf_t *conf)
     mistral_kernels_t  k = { 0 };
 
     k.isa = mst_cpu_isa(conf->isa, &err);
+    k.digits = conf->activations == 16 ? 2 : 3;
 
     if (k.isa == NULL || mistral_kernels_memory(&k, &mem, &err) != MST_OK) {
         mst_cpu_mem_fini(&mem);

@@ -392,6 +392,7 @@ mistral_load_conf(const mistral_engine_t *e, mistral_engine_load_t *l,
     conf->weight_layouts = setup->weight_layouts;
     conf->batch_invariant = (int) setup->batch_invariant;
     conf->threads = setup->threads;
+    conf->activations = setup->activations;
     conf->kv_type = (setup->kv_type == UINT32_MAX) ? MST_KV_AUTO
                                           : (mst_kv_type_t) setup->kv_type;
     conf->context = setup->context;

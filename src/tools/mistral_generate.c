@@ -57,6 +57,8 @@ static const mistral_option_t  mistral_generate_options[] = {
     { "--weight-layouts", MISTRAL_UINT, &mistral_generate_conf.weight_layouts,
       1, 2 },
     { "--isa", MISTRAL_TEXT, &mistral_generate_conf.isa, 0, 0 },
+    { "--activations", MISTRAL_UINT, &mistral_generate_conf.activations,
+      16, 22 },
     { "--json", MISTRAL_FLAG, &mistral_generate_conf.json, 0, 0 },
     { "--logits", MISTRAL_TEXT, &mistral_generate_conf.logits, 0, 0 }
 };
@@ -96,6 +98,9 @@ static const char  mistral_generate_help[] =
     "  --weight-layouts N 1 or 2: how often a device has them (default: as\n"
     "                     memory allows); not for cpu\n"
     "  --isa NAME         avx512, avx2 or c (default: the best there is)\n"
+    "  --activations N    bits of what quantised weights are multiplied by on\n"
+    "                     the CPU: 22, or 16, faster and inexact (default:\n"
+    "                     22)\n"
     "  --rope exact|cast  rotary frequencies as they are, which the engine\n"
     "                     has and transformers when it loads a checkpoint; or\n"
     "                     rounded to the type of the weights, which a model\n"
@@ -390,6 +395,7 @@ mistral_generate_load(mistral_generate_t *g, const mst_log_t *log)
     mc.max_rows = MISTRAL_GENERATE_CHUNK;
     mc.max_seqs = 1;
     mc.isa = c->isa;
+    mc.activations = (uint32_t) c->activations;
     mc.rope_cast = mistral_generate_cast(g);
     mc.log = log;
 

@@ -34,6 +34,7 @@ typedef struct {
     uint64_t     seed;
     uint64_t     top_k;
     uint64_t     threads;
+    uint64_t     activations;      /* bits; 0 = 22 */
     uint64_t     weight_layouts;   /* 0 = auto */
     uint64_t     context;
     double       temperature;

@@ -9,9 +9,9 @@
 
 
 static void
-panel_test(void **state)
+panel_check(uint32_t digits)
 {
-    float                     x[64][TEST_WIDTH];
+    float                     error, x[64][TEST_WIDTH];
     uint32_t                  block, c, k, n, row;
     mst_err_t                 err = { "" };
     mst_backend_t            *b;
@@ -22,12 +22,11 @@ panel_test(void **state)
     const int8_t             *q;
     const mst_cpu_scale_t    *s;
 
-    (void) state;
-
     conf = rig_conf(1);
     b = rig_create(&conf);
-    assert_int_equal(mst_cpu_input_init(&mem, &in, TEST_WIDTH, 64, &err),
-                     MST_OK);
+    error = digits == 2 ? 5e-5f : 1e-6f;
+    assert_int_equal(mst_cpu_input_init(&mem, &in, digits, TEST_WIDTH, 64,
+                                        &err), MST_OK);
 
     for (n = 1; n <= 40; n++) {
         in.rows = n;
@@ -47,15 +46,18 @@ panel_test(void **state)
             mst_cpu_input_panel(&in, row, &p);
             assert_int_equal(p.cols, n - row < 8 ? n - row : 8);
             assert_int_equal(p.width, TEST_WIDTH);
+            assert_int_equal(p.digits, digits);
 
             for (c = 0; c < p.cols; c++) {
                 for (k = 0; k < TEST_WIDTH; k++) {
                     block = k / 32;
-                    q = p.q + (block * p.cols + c) * MST_CPU_DIGITS + k % 32;
+                    q = p.q + (block * p.cols + c) * 32 * digits + k % 32;
                     s = p.s + block * p.cols + c;
-                    assert_true(fabsf((float) (16384 * q[0] + 128 * q[32]
-                                               + q[64]) * s->d
-                                      - x[row + c][k]) < 1e-6f);
+                    assert_true(fabsf((float) (digits == 2
+                                               ? 256 * q[0] + q[32]
+                                               : 16384 * q[0] + 128 * q[32]
+                                                 + q[64]) * s->d
+                                      - x[row + c][k]) < error);
                     assert_true(p.f[k * p.cols + c] == x[row + c][k]);
                 }
             }
@@ -64,6 +66,16 @@ panel_test(void **state)
 
     mst_cpu_mem_fini(&mem);
     mst_cpu_ops.destroy(b);
+}
+
+
+static void
+panel_test(void **state)
+{
+    (void) state;
+
+    panel_check(3);
+    panel_check(2);
 }
 
 
@@ -84,7 +96,7 @@ float_test(void **state)
 
     conf = rig_conf(1);
     b = rig_create(&conf);
-    assert_int_equal(mst_cpu_input_init(&mem, &in, 5, 2, &err), MST_OK);
+    assert_int_equal(mst_cpu_input_init(&mem, &in, 3, 5, 2, &err), MST_OK);
     mst_cpu_input_write(b, &in, MST_CPU_FLOAT_FORM, 1, 0, x, 5);
     mst_cpu_input_panel(&in, 0, &p);
     assert_true(p.f[1] == 1 && p.f[9] == 5 && p.f[0] == 0);

@@ -25,6 +25,7 @@
 
 
 static const mst_cpu_isa_t  *kernels;          /* under test */
+static uint32_t              kernels_digits = 3;   /* of an activation */
 static uint64_t              kernels_seed = 20240917;
 
 
@@ -241,8 +242,8 @@ kernels_input(const mst_cpu_isa_t *isa, kernels_input_t *in, uint32_t cols,
             in->f[k * cols + c] = in->x[c][k];
         }
 
-        isa->digits(in->x[c], KERNELS_BLOCKS, in->q + 96 * c, in->s + c,
-                    cols);
+        isa->digits(in->x[c], KERNELS_BLOCKS, kernels_digits,
+                    in->q + 32 * kernels_digits * c, in->s + c, cols);
     }
 
     in->panel.q = in->q;
@@ -250,6 +251,7 @@ kernels_input(const mst_cpu_isa_t *isa, kernels_input_t *in, uint32_t cols,
     in->panel.f = in->f;
     in->panel.cols = cols;
     in->panel.width = KERNELS_WIDTH;
+    in->panel.digits = kernels_digits;
 }
 
 
@@ -257,7 +259,7 @@ static inline void
 kernels_tile_check(mst_cpu_type_t type, uint32_t cols, int fill, int extreme)
 {
     float             y[128], z[128];
-    double            scale, want, w;
+    double            error, scale, want, w;
     uint8_t          *t;
     uint32_t          c, k, lane;
     kernels_input_t   in;
@@ -266,6 +268,7 @@ kernels_tile_check(mst_cpu_type_t type, uint32_t cols, int fill, int extreme)
     kernels_tile(type, t, fill);
     kernels_input(kernels, &in, cols, extreme);
     kernels->tile[type](t, &in.panel, y);
+    error = kernels_digits == 2 && type < MST_CPU_F32 ? 8e-5 : 2e-6;
 
     for (c = 0; c < cols; c++) {
         for (lane = 0; lane < 16; lane++) {
@@ -276,7 +279,7 @@ kernels_tile_check(mst_cpu_type_t type, uint32_t cols, int fill, int extreme)
             }
 
             assert_true(fabs((double) y[16 * c + lane] - want)
-                        <= 2e-6 * scale + 1e-6);
+                        <= error * scale + 1e-6);
         }
     }
 
@@ -315,17 +318,51 @@ kernels_tile_test(void **state)
 
 
 static inline void
+kernels_tile_two_test(void **state)
+{
+    kernels_digits = 2;
+    kernels_tile_test(state);
+    kernels_digits = 3;
+}
+
+
+/* digits of one input, in range, together */
+
+static inline int
+kernels_digits_value(const int8_t *d)
+{
+    int  q;
+
+    if (kernels_digits == 2) {
+        assert_true(d[0] >= -127 && d[32] >= -127);
+
+        return 256 * d[0] + d[32];
+    }
+
+    q = 16384 * d[0] + 128 * d[32] + d[64];
+    assert_true(abs(q) <= 2088000);
+    assert_true(d[64] >= -64 && d[64] <= 63);
+    assert_true(d[32] >= -64 && d[32] <= 63);
+
+    return q;
+}
+
+
+static inline void
 kernels_digits_check(const float *x)
 {
     int               i, q, sum;
     float             top;
     int8_t            d[96], e[96];
+    double            error;
+    uint32_t          size;
     mst_cpu_scale_t   s, t;
 
     memset(d, 1, sizeof(d));
-    kernels->digits(x, 1, d, &s, 1);
-    mst_cpu_c.digits(x, 1, e, &t, 1);
-    assert_memory_equal(d, e, sizeof(d));
+    size = 32 * kernels_digits;
+    kernels->digits(x, 1, kernels_digits, d, &s, 1);
+    mst_cpu_c.digits(x, 1, kernels_digits, e, &t, 1);
+    assert_memory_equal(d, e, size);
     assert_int_equal(s.high, t.high);
     assert_int_equal(s.low, t.low);
 
@@ -334,7 +371,7 @@ kernels_digits_check(const float *x)
             assert_true(isnan(s.d) && isnan(s.s));
             assert_true(isnan(t.d) && isnan(t.s));
 
-            for (i = 0; i < 96; i++) {
+            for (i = 0; i < (int) size; i++) {
                 assert_int_equal(d[i], 0);
             }
 
@@ -346,14 +383,15 @@ kernels_digits_check(const float *x)
 
     assert_memory_equal(&s, &t, sizeof(s));
 
+    /* of two, a low digit may be one higher than it should */
+
+    error = kernels_digits == 2 ? (double) top / 32639 * 1.51
+                                : (double) top / 2088000 * 0.75;
+
     for (sum = 0, i = 0; i < 32; i++) {
-        q = 16384 * d[i] + 128 * d[32 + i] + d[64 + i];
+        q = kernels_digits_value(d + i);
         sum += q;
-        assert_true(abs(q) <= 2088000);
-        assert_true(d[64 + i] >= -64 && d[64 + i] <= 63);
-        assert_true(d[32 + i] >= -64 && d[32 + i] <= 63);
-        assert_true(fabs((double) x[i] - (double) s.d * q)
-                    <= (double) top / 2088000 * 0.75 + 1e-30);
+        assert_true(fabs((double) x[i] - (double) s.d * q) <= error + 1e-30);
     }
 
     assert_int_equal(sum, 128 * s.high + s.low);
@@ -399,6 +437,34 @@ kernels_digits_test(void **state)
         x[31 - i] = 1;
         kernels_digits_check(x);
     }
+}
+
+
+static inline void
+kernels_digits_two_test(void **state)
+{
+    int      k;
+    float    x[32];
+    int8_t   d[96];
+
+    mst_cpu_scale_t  s;
+
+    kernels_digits = 2;
+    kernels_digits_test(state);
+
+    /* a low digit of -128, and what it becomes */
+
+    for (k = 0; k < 32; k++) {
+        x[k] = (float) (256 * k - 128);
+    }
+
+    x[31] = 32639;
+    kernels_digits_check(x);
+    kernels->digits(x, 1, 2, d, &s, 1);
+    assert_int_equal(d[32 + 1], -127);
+    assert_int_equal(d[1], 1);
+
+    kernels_digits = 3;
 }
 
 
@@ -766,7 +832,9 @@ kernels_run(const mst_cpu_isa_t *isa)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(kernels_tile_test),
+        cmocka_unit_test(kernels_tile_two_test),
         cmocka_unit_test(kernels_digits_test),
+        cmocka_unit_test(kernels_digits_two_test),
         cmocka_unit_test(kernels_norm_test),
         cmocka_unit_test(kernels_silu_test),
         cmocka_unit_test(kernels_rope_test),

@@ -47,6 +47,10 @@ refused_test(void **state)
     refused(&c, "kv_cache int4 is not computed on the CPU, f32, f16 and q8 "
             "are");
 
+    c = rig_conf(1);
+    c.activations = 17;
+    refused(&c, "activations of 17 bits, the CPU computes with 16 and 22");
+
     /* one layer, two heads, 32 tokens of 16 keys and 16 values */
 
     c = rig_conf(1);
@@ -157,7 +161,7 @@ isa_test(void **state)
         }
 
         assert_non_null(strstr(text, isas[i]));
-        assert_non_null(strstr(text, "2 threads"));
+        assert_non_null(strstr(text, "2 threads, activations of 22 bits,"));
         mst_cpu_ops.destroy(b);
     }
 

@@ -69,6 +69,8 @@ static const mst_tiny_t  shapes[] = {
 
 static const char *const  isas[] = { "avx512", "avx2", "c" };
 
+static uint32_t  activations;      /* bits, of every model; 0 = 22 */
+
 
 static const uint32_t  chunks[] = { 1, 2, 3, 5, 7, 8, 13, 16, 33, 64, 100 };
 
@@ -90,7 +92,7 @@ open_bytes(const mst_buf_t *b, const char *isa, uint32_t threads)
     mst_model_t      *m;
     mst_model_conf_t  conf = {
         .threads = threads, .max_rows = 256, .max_seqs = TEST_SEQS,
-        .isa = isa, .kv_size = 64 << 20
+        .isa = isa, .activations = activations, .kv_size = 64 << 20
     };
 
     g = mst_gguf_open_memory(b->data, b->len, "tiny", &err);
@@ -287,7 +289,7 @@ ways(test_t *t, const uint32_t *ids, uint32_t n, float *want, int *filled,
 
 
 static void
-bits_test(void **state)
+bits_run(size_t each)
 {
     int               filled;
     float             want[64];
@@ -298,9 +300,7 @@ bits_test(void **state)
     mst_model_t      *m;
     mst_tiny_file_t   f;
 
-    (void) state;
-
-    for (i = 0; i < TEST_SHAPES; i++) {
+    for (i = 0; i < TEST_SHAPES; i += each) {
         mst_tiny_write(&shapes[i], 2000 + i, &f, &b);
         random_ids(ids, 100, shapes[i].vocab, 7 * i);
         filled = 0;
@@ -336,6 +336,28 @@ bits_test(void **state)
         mst_buf_fini(&b);
         mst_buf_fini(&f.data);
     }
+}
+
+
+static void
+bits_test(void **state)
+{
+    (void) state;
+
+    bits_run(1);
+}
+
+
+/* what is inexact is so for everyone alike */
+
+static void
+bits_16_test(void **state)
+{
+    (void) state;
+
+    activations = 16;
+    bits_run(2);
+    activations = 0;
 }
 
 
@@ -608,7 +630,8 @@ open_real(const char *isa, uint32_t threads)
     mst_model_t      *m;
     mst_model_conf_t  conf = {
         .threads = threads, .max_rows = 512, .max_seqs = 16,
-        .progress = on_progress, .isa = isa, .kv_type = real_kv
+        .progress = on_progress, .isa = isa, .activations = activations,
+        .kv_type = real_kv
     };
 
     g = mst_gguf_open(TEST_MODEL, &err);
@@ -677,9 +700,10 @@ golden_compare(const golden_t *g, uint32_t at, const float *logits,
    not depend on that */
 
 /* the reference's answers, each id after the reference's; "limit" bounds the
-   error of log-probabilities, "wrong" the ids that another won */
+   error of log-probabilities, which is returned, "wrong" the ids that another
+   won */
 
-static void
+static double
 golden_run(mst_kv_type_t kv, double limit, uint32_t wrong)
 {
     double            diff, worst;
@@ -738,6 +762,8 @@ golden_run(mst_kv_type_t kv, double limit, uint32_t wrong)
 
     mst_model_destroy(t.m);
     free(g);
+
+    return worst;
 }
 
 
@@ -748,7 +774,21 @@ golden_test(void **state)
 {
     (void) state;
 
-    golden_run(MST_KV_AUTO, 5e-5, 0);
+    (void) golden_run(MST_KV_AUTO, 5e-5, 0);
+}
+
+
+/* less, but the same answers; an error as small as without the setting would
+   mean that it did nothing */
+
+static void
+golden_16_test(void **state)
+{
+    (void) state;
+
+    activations = 16;
+    assert_true(golden_run(MST_KV_AUTO, 5e-3, 0) > 1e-4);
+    activations = 0;
 }
 
 
@@ -757,7 +797,7 @@ golden_f16_test(void **state)
 {
     (void) state;
 
-    golden_run(MST_KV_F16, 1e-2, 0);
+    (void) golden_run(MST_KV_F16, 1e-2, 0);
 }
 
 
@@ -766,7 +806,7 @@ golden_q8_test(void **state)
 {
     (void) state;
 
-    golden_run(MST_KV_Q8, 3e-1, 9);
+    (void) golden_run(MST_KV_Q8, 3e-1, 9);
 }
 
 
@@ -863,9 +903,11 @@ main(void)
         cmocka_unit_test(progress_test),
         cmocka_unit_test(reference_test),
         cmocka_unit_test(bits_test),
+        cmocka_unit_test(bits_16_test),
         cmocka_unit_test(nan_test),
         cmocka_unit_test(refused_test),
         cmocka_unit_test(golden_test),
+        cmocka_unit_test(golden_16_test),
         cmocka_unit_test(golden_f16_test),
         cmocka_unit_test(golden_q8_test),
         cmocka_unit_test(real_bits_test)
