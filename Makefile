@@ -394,6 +394,8 @@ bench: all model
 	@uptime
 	BUILD=$(BUILD) /usr/bin/python3 t/bench/engine.py --peer $(PEER) \
 	    $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+	    $(if $(ISA),--isa $(ISA)) \
+	    $(if $(ACTIVATIONS),--activations $(ACTIVATIONS)) \
 	    $(if $(JSON),--json $(JSON))
 	@$(if $(ONLY),,$(MAKE) --no-print-directory bench-tokenizer)
 

@@ -3,7 +3,10 @@ turn, medians.
 
     make bench-peer                     # compiles llama.cpp, once
     make bench JSON=FILE ONLY=decode_1,http_8 ROUNDS=5
+    make bench ISA=avx2 ONLY=decode_1,decode_8,prefill_512
 
+With ISA=avx2 or c neither uses AVX-512: ours by "--isa", the peer as it is
+compiled for AVX2; of the engine alone, since nginx has no such switch.
 Without the peer it measures ours alone.  One round runs each case with ours
 and then with the peer.
 
@@ -74,9 +77,13 @@ UNITS = {'decode_1': 'tok/s', 'decode_8': 'tok/s', 'decode_16': 'tok/s',
          'overhead_8': 'tok/s'}
 
 
-def output(command):
+def output(command, library=None):
+    """library: a folder that programs look into first"""
+    env = dict(os.environ, LD_LIBRARY_PATH=library) if library else None
+
     return subprocess.run(command, check=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, timeout=600).stdout
+                          stderr=subprocess.DEVNULL, timeout=600,
+                          env=env).stdout
 
 
 def processes(root):
@@ -236,15 +243,15 @@ class Peer(Server):
         self.process.wait(60)
 
 
-def engine_ours(keys):
+def engine_ours(keys, options=()):
     with tempfile.NamedTemporaryFile() as f:
         output([MISTRAL, 'bench', '--engine', '--model', MODEL, '--threads',
                 '2', '--repeat', '1', '--cases', ','.join(keys), '--json',
-                f.name])
+                f.name, *options])
         return {k: v for k, v in json.load(f).items() if k in keys}
 
 
-def engine_peer(folder, keys):
+def engine_peer(folder, keys, library=None):
     """each program runs something unmeasured first"""
     found = {}
     bench = [folder + '/bin/llama-bench', '-m', MODEL, '-t', '2', '-r', '1',
@@ -254,20 +261,22 @@ def engine_peer(folder, keys):
                if k.startswith('decode') and k != 'decode_1']
 
     if prefill:
-        lines = output(bench + ['-n', '0', '-p', ','.join(['512'] + prefill)])
+        lines = output(bench + ['-n', '0', '-p', ','.join(['512'] + prefill)],
+                       library)
         for line in lines.splitlines()[1:]:
             r = json.loads(line)
             found['prefill_%d' % r['n_prompt']] = r['avg_ts']
 
     if 'decode_1' in keys:
-        lines = output(bench + ['-p', '0', '-d', '128', '-n', '16,128'])
+        lines = output(bench + ['-p', '0', '-d', '128', '-n', '16,128'],
+                       library)
         found['decode_1'] = json.loads(lines.splitlines()[-1])['avg_ts']
 
     if batches:
         lines = output([folder + '/bin/llama-batched-bench', '-m', MODEL,
                         '-t', '2', '-c', '8192', '-npp', '128', '-ntg', '128',
                         '-npl', ','.join(batches), '--output-format',
-                        'jsonl'])
+                        'jsonl'], library)
         for line in lines.splitlines():
             if line.startswith(b'{'):
                 r = json.loads(line)
@@ -310,9 +319,11 @@ ENGINE = ['decode_1', 'decode_8', 'decode_16', 'prefill_512', 'prefill_2048']
 SERVER = ['http_8', 'http_8_ttft', 'prefix_8', 'start', 'memory', 'overhead']
 
 
-def measure(keys, folder, rounds):
+def measure(keys, folder, rounds, isa, options):
     """{key: ([ours], [peer's])}"""
     found = {}
+    library = folder + '/avx2' if folder and isa else None
+    options = options + (['--isa', isa] if isa else [])
 
     def add(values, side):
         for k, v in values.items():
@@ -323,8 +334,8 @@ def measure(keys, folder, rounds):
         print('round %d of %d' % (i + 1, rounds), flush=True)
 
         for k in [k for k in ENGINE if k in keys]:
-            add(engine_ours([k]), 0)
-            add(engine_peer(folder, [k]) if folder else {}, 1)
+            add(engine_ours([k], options), 0)
+            add(engine_peer(folder, [k], library) if folder else {}, 1)
 
         if not keys & set(SERVER):
             continue
@@ -372,6 +383,8 @@ def main():
     parser = common.options(ENGINE + SERVER)
     parser.add_argument('--rounds', type=int, default=5)
     parser.add_argument('--peer', default='')
+    parser.add_argument('--isa', choices=['avx2', 'c'])
+    parser.add_argument('--activations', choices=['16', '22'])
     args = parser.parse_args()
 
     keys = set(args.only.split(','))
@@ -380,6 +393,11 @@ def main():
         parser.error('no such case: ' + ', '.join(keys - set(ENGINE
                                                             + SERVER)))
 
+    options = ['--activations', args.activations] if args.activations else []
+
+    if (args.isa or options) and keys & set(SERVER):
+        parser.error('--isa and --activations are of ' + ', '.join(ENGINE))
+
     # the same two cores for all
 
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
@@ -387,7 +405,7 @@ def main():
     folder = peer_folder(args.peer)
     print('%s, %s, load %.2f before' % (time.strftime('%Y-%m-%d %H:%M'),
                                         platform.machine(), load))
-    report = summary(measure(keys, folder, args.rounds))
+    report = summary(measure(keys, folder, args.rounds, args.isa, options))
     print('%-14s %10s %10s %8s' % ('', 'ours', 'peer', 'ratio'))
 
     for k, r in report.items():
