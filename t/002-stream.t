@@ -206,3 +206,20 @@ POST /v1/completions
  "POST /v1/completions\n" . '{"prompt":"a","max_tokens":3}']
 --- response_body_like eval
 ['\[DONE\]\n\n\z', '"text":"The"']
+
+
+
+=== TEST 15: an answer has no ETag and no date that a condition could be about
+--- request eval
+[map { "POST /v1/completions\n"
+       . qq({"prompt":"a","max_tokens":3,"stream":$_}) }
+     (qw/ true false /) x 3]
+--- more_headers eval
+[("If-Match: \"x\"") x 2, ("If-None-Match: *") x 2,
+ ("If-Unmodified-Since: Mon, 01 Jan 2001 00:00:00 GMT") x 2]
+--- error_code eval
+[(200) x 6]
+--- response_body_like eval
+[('\[DONE\]\n\n\z', '"text":"The"') x 3]
+--- no_error_log
+[error]

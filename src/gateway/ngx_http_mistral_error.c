@@ -323,6 +323,10 @@ ngx_http_mistral_send_body(ngx_http_request_t *r, ngx_uint_t status,
     r->headers_out.content_type_len = strcspn((char *) type->data, ";");
     r->headers_out.content_type_lowcase = NULL;
 
+    /* "If-Match" and the like ask for what has an ETag or a date */
+
+    r->disable_not_modified = 1;
+
     rc = ngx_http_send_header(r);
 
     if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {

@@ -281,6 +281,7 @@ ngx_http_mistral_stream_header(ngx_http_mistral_ctx_t *ctx)
 
     ngx_http_clear_content_length(r);
     ngx_http_clear_accept_ranges(r);
+    r->disable_not_modified = 1;
 
     if (ngx_http_mistral_answer_headers(ctx) != NGX_OK) {
         return NGX_ERROR;
