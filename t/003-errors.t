@@ -383,3 +383,20 @@ Connection: close
 --- response_headers
 Content-Type: application/json
 --- response_body_like: \A\{"error":.*"code":"not_implemented"
+
+
+
+=== TEST 31: too slow a body, which nginx has no error_page for
+--- config
+location /v1/ {
+    mistral_pass null;
+    client_body_timeout 200ms;
+    error_page 408 /page;
+}
+location = /page { return 200 page; }
+--- raw_request eval
+"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n{"
+--- error_code: 408
+--- response_headers
+Connection: close
+--- response_body_like: "code":"request_timeout"

@@ -75,7 +75,10 @@ ngx_http_mistral_refuse(ngx_http_request_t *r, const mst_api_error_t *error,
 }
 
 
-/* the same choice as ngx_http_special_response_handler() will make */
+/*
+ * The same choice as ngx_http_special_response_handler() will make; a 408
+ * never comes to it, ngx_http_finalize_request() closes the connection.
+ */
 
 static ngx_http_err_page_t *
 ngx_http_mistral_error_page(ngx_http_request_t *r, ngx_int_t status)
@@ -86,7 +89,9 @@ ngx_http_mistral_error_page(ngx_http_request_t *r, ngx_int_t status)
 
     clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
 
-    if (r->error_page || clcf->error_pages == NULL || r->uri_changes == 0) {
+    if (r->error_page || clcf->error_pages == NULL || r->uri_changes == 0
+        || status == NGX_HTTP_REQUEST_TIME_OUT)
+    {
         return NULL;
     }
 
