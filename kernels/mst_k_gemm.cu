@@ -1,7 +1,6 @@
 
 /*
- * Decode GEMMs: how the work of a launch is cut, the first x of a step, and
- * the packing of weights.
+ * Decode GEMMs: a launch, the first x of a step, and the packing of weights.
  *
  * mst_k_gemm_first: a CTA per token, 6 to 10 bytes per element of h; at the
  * limit of a launch (2 us) for all sizes of decode.
@@ -12,19 +11,12 @@
 #include <string.h>
 
 #include "kernels/mst_k_gemm_launch.h"
+#include "kernels/mst_k_gemm_plan.h"
 #include "kernels/mst_k_step_map.h"
 
 
 #define MST_K_FIRST_THREADS  256
 
-
-/*
- * Shared memory of a CTA, all of an SM's: two of a kernel must never meet on
- * one.  With half of it each, for the successor to start beside its
- * predecessor, CTAs soon stand unevenly and stay so: a step of a 7B took
- * 3.80 / 3.96 / 4.26 ms at 1 / 8 / 16 tokens instead of 3.63 / 3.71 / 3.85.
- */
-static const uint32_t  mst_k_gemm_most = 227 * 1024;
 
 static const mst_k_gemm_kind_pt  mst_k_gemm_kinds[2][2] = {
     { mst_k_gemm_bf16_slim, mst_k_gemm_bf16_wide },
@@ -32,130 +24,6 @@ static const mst_k_gemm_kind_pt  mst_k_gemm_kinds[2][2] = {
 };
 
 mst_k_gemm_run_t  mst_k_gemm_tune;
-
-
-/* units of the largest tile of a CTA that has n units in a pass */
-static uint32_t
-mst_k_gemm_largest(uint32_t n, mst_k_gemm_shape_t shape)
-{
-    uint32_t  i, tiles, most;
-
-    if (shape == MST_K_THIN) {
-        return n;
-    }
-
-    /* one warpgroup has more units than the other, maybe in more tiles */
-
-    most = 1;
-
-    for (i = n / 2; i <= (n + 1) / 2; i++) {
-        tiles = (i + 3) / 4;
-
-        if (tiles && (i + tiles - 1) / tiles > most) {
-            most = (i + tiles - 1) / tiles;
-        }
-    }
-
-    return most;
-}
-
-
-/* of any pass of any CTA */
-static uint32_t
-mst_k_gemm_tile(const mst_k_gemm_run_t *r, mst_k_gemm_shape_t shape)
-{
-    uint32_t       slab, rank, i, n, passes, most, tile;
-    mst_k_share_t  s;
-
-    most = 1;
-
-    for (slab = 0; slab < MST_K_GEMM_SLABS; slab++) {
-        for (rank = 0; rank < MST_K_GEMM_PARTS; rank++) {
-            s = mst_k_gemm_rows(r->units, shape, slab, rank);
-            passes = (s.n + r->most - 1) / r->most;
-
-            for (i = 0; i < passes; i++) {
-                n = mst_k_share(s.n, passes, i).n;
-                tile = mst_k_gemm_largest(n, shape);
-                most = tile > most ? tile : most;
-            }
-        }
-    }
-
-    return most;
-}
-
-
-static void
-mst_k_gemm_rings(mst_k_gemm_run_t *r, mst_k_gemm_shape_t shape)
-{
-    uint32_t  pad, size;
-
-    pad = mst_k_gemm_pad(r->a.n);
-    size = 2 * r->tile * MST_K_GEMM_PIECE;
-
-    r->x_ring = shape == MST_K_THIN ? 2 : pad == 16 || pad == 128 ? 3 : 4;
-    r->ring = 0;
-
-    if (mst_k_gemm_tune.x_ring) {
-        r->x_ring = mst_k_gemm_tune.x_ring;
-    }
-
-    /* of a size that leaves no weights room; mst_k_gemm() refuses it */
-
-    if (mst_k_gemm_room(r, pad, shape) + size + 32 > mst_k_gemm_most) {
-        return;
-    }
-
-    r->ring = (mst_k_gemm_most - mst_k_gemm_room(r, pad, shape))
-              / (size + 32);
-
-    if (r->ring > 131072 / size) {
-        r->ring = 131072 / size;
-    }
-
-    if (mst_k_gemm_tune.ring && mst_k_gemm_tune.ring < r->ring) {
-        r->ring = mst_k_gemm_tune.ring;
-    }
-
-    if (r->a.pdl) {
-        r->ahead = mst_k_gemm_tune.ahead ? mst_k_gemm_tune.ahead
-                                         : (32768 + size - 1) / size;
-
-        /* more than the ring would wait for ever */
-        if (r->ahead >= r->ring) {
-            r->ahead = 0;
-        }
-    }
-}
-
-
-static mst_k_gemm_shape_t
-mst_k_gemm_plan(mst_k_gemm_run_t *r, uint32_t n_sms)
-{
-    mst_k_gemm_shape_t  shape;
-
-    shape = r->a.op == MST_K_GEMM_GATE_UP || r->a.op == MST_K_GEMM_HEAD
-            ? MST_K_WIDE
-            : r->a.n <= MST_K_GEMM_THIN ? MST_K_THIN : MST_K_SPLIT;
-
-    r->units = mst_k_gemm_units(r->a.rows);
-    r->slots = mst_k_gemm_slots(r->a.width, r->a.w_scale != NULL ? 1 : 2);
-    r->most = shape == MST_K_THIN ? 4 : MST_K_GEMM_PASS;
-    r->passes = mst_k_gemm_passes(r->a.rows);
-
-    /* four CTAs that wait for one another must all find a place */
-    r->step = n_sms / MST_K_GEMM_PARTS;
-
-    if (r->step > MST_K_GEMM_SLABS) {
-        r->step = MST_K_GEMM_SLABS;
-    }
-
-    r->tile = mst_k_gemm_tile(r, shape);
-    mst_k_gemm_rings(r, shape);
-
-    return shape;
-}
 
 
 /* SMs, 0 below sm_90, of the current device; asked once */
@@ -237,7 +105,7 @@ mst_k_gemm(const mst_k_gemm_t *a, cudaStream_t stream)
         return mst_k_gemm_mma(&r, stream);
     }
 
-    shape = mst_k_gemm_plan(&r, n_sms);
+    shape = mst_k_gemm_plan(&r, &mst_k_gemm_tune, n_sms);
 
     if (r.ring == 0) {
         return cudaErrorInvalidValue;

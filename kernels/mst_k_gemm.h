@@ -27,9 +27,8 @@
 
 #include <stdint.h>
 
-#include <cuda_runtime_api.h>
-
 #include "kernels/mst_k_gemm_map.h"
+#include "kernels/mst_k_stream.h"
 
 
 #ifdef __cplusplus

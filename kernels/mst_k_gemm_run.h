@@ -1,7 +1,7 @@
 
 /*
  * One launch of a decode GEMM: its arguments and how its work is cut.  The
- * cutting is arithmetic of the host, in mst_k_gemm.cu.
+ * cutting is arithmetic of the host: mst_k_gemm_plan.h.
  */
 
 #ifndef MST_K_GEMM_RUN_H
