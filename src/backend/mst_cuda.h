@@ -23,11 +23,10 @@
 #include "base/mst_err.h"
 #include "base/mst_log.h"
 #include "backend/mst_backend.h"
+#include "backend/mst_cuda_size.h"
 #include "kernels/mst_kernels.h"
 
 #define MST_CUDA_STAGES     2              /* steps whose staging lives */
-#define MST_CUDA_GRAPH_ROWS 512            /* of a step that is a graph */
-#define MST_CUDA_GRAPHS     64             /* buckets up to that */
 #define MST_CUDA_WORKSPACE  (64u << 20)     /* bytes, of the library */
 #define MST_CUDA_WINDOWS    8              /* different ones of a model */
 #define MST_CUDA_LOGITS     256            /* rows of logits at a time, or
@@ -323,9 +322,6 @@ struct mst_backend_s {
 
 /* mst_cuda_mem.c */
 
-#define mst_cuda_max(a, b)  ((a) > (b) ? (a) : (b))
-#define mst_cuda_min(a, b)  ((a) < (b) ? (a) : (b))
-
 /* MST_OK, or MST_ERROR with a sentence and the backend broken for good */
 int mst_cuda_check(mst_backend_t *b, int rc, const char *what,
     mst_err_t *err);
@@ -375,9 +371,6 @@ int mst_cuda_quant_ready(mst_backend_t *b, mst_err_t *err);
 /* mst_cuda_buffer.c: after the weights */
 
 int mst_cuda_ready(mst_backend_t *b, mst_err_t *err);
-
-/* blocks of a KV pool if so many bytes are left */
-uint64_t mst_cuda_kv_blocks(const mst_backend_t *b, uint64_t left);
 
 
 /* mst_cuda_step.c */

@@ -10,8 +10,6 @@
 #include "base/mst_time.h"
 #include "backend/mst_cuda.h"
 
-#define MST_CUDA_RESERVE    (768ull << 20)     /* for graphs and the driver */
-
 
 typedef struct {
     void       *to;                /* of a pointer */
@@ -185,36 +183,6 @@ mst_cuda_host(mst_backend_t *b, mst_err_t *err)
 }
 
 
-/* all that is left but a reserve, or what the configuration says */
-
-uint64_t
-mst_cuda_kv_blocks(const mst_backend_t *b, uint64_t left)
-{
-    uint64_t                   full, n;
-    const mst_backend_conf_t  *c;
-
-    c = &b->conf;
-    left -= mst_cuda_min(left, MST_CUDA_RESERVE);
-    n = c->kv_size ? c->kv_size
-      : c->kv_percent ? left / 100 * c->kv_percent : left;
-    n /= b->info.block_size;
-
-    if (n > left / b->info.block_size) {
-        return 0;
-    }
-
-    /* more than all sequences together can ever hold, and as much again to
-       remember prefixes, is of no use */
-
-    if (c->kv_size == 0 && c->kv_percent == 0) {
-        full = (c->context + MST_K_BLOCK - 1) / MST_K_BLOCK;
-        n = mst_cuda_min(n, 2 * full * c->max_seqs + 1024);
-    }
-
-    return mst_cuda_min(n, INT32_MAX / MST_K_BLOCK);
-}
-
-
 static int
 mst_cuda_kv(mst_backend_t *b, mst_err_t *err)
 {
@@ -223,7 +191,8 @@ mst_cuda_kv(mst_backend_t *b, mst_err_t *err)
 
     c = &b->conf;
     left = mst_cuda_left(b);
-    b->info.n_blocks = (uint32_t) mst_cuda_kv_blocks(b, left);
+    b->info.n_blocks = (uint32_t) mst_cuda_size_kv(c, b->info.block_size,
+                                                   left);
 
     if (b->info.n_blocks == 0) {
         return mst_err_set(err, "cuda:%u has no memory for the KV cache: %llu "

@@ -13,21 +13,11 @@
 #include "base/mst_mem.h"
 #include "backend/mst_cuda.h"
 
-#define MST_CUDA_PAIRS  16384      /* of a slice at most */
-
 
 uint64_t
 mst_cuda_expert_pairs(const mst_backend_t *b)
 {
-    uint64_t  pairs;
-
-    if (b->conf.n_experts == 0) {
-        return b->rows;
-    }
-
-    pairs = mst_cuda_min((uint64_t) b->rows * b->conf.n_used, MST_CUDA_PAIRS);
-
-    return mst_cuda_max(pairs, b->conf.n_experts);
+    return mst_cuda_size_pairs(&b->conf, b->rows);
 }
 
 

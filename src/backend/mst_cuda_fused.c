@@ -305,24 +305,8 @@ mst_cuda_fused_tiles(const mst_backend_t *b)
 int
 mst_cuda_fused_room(mst_backend_t *b, uint64_t size)
 {
-    uint64_t                   left;
-    const mst_backend_conf_t  *c;
-
-    c = &b->conf;
-
-    if (c->weight_layouts) {
-        return c->weight_layouts == 2;
-    }
-
-    left = mst_cuda_left(b);
-
-    if (left < size) {
-        return 0;
-    }
-
-    return c->kv_size ? mst_cuda_kv_blocks(b, left - size)
-                        * b->info.block_size >= c->kv_size - b->info.block_size
-                      : size <= left / 4;
+    return mst_cuda_size_twice(&b->conf, b->info.block_size,
+                               mst_cuda_left(b), size);
 }
 
 

@@ -457,21 +457,7 @@ mst_cuda_sync(mst_backend_t *b, const float **logits, mst_err_t *err)
 uint32_t
 mst_cuda_warm(const mst_backend_t *b, uint32_t i)
 {
-    uint32_t  rows;
-
-    rows = 1;
-
-    while (i-- && rows <= MST_CUDA_GRAPH_ROWS) {
-        rows = mst_k_bucket_next(rows);
-    }
-
-    if (mst_k_bucket_rows(b->conf.max_seqs) < rows
-        || rows > MST_CUDA_GRAPH_ROWS)
-    {
-        return 0;
-    }
-
-    return mst_cuda_min(rows, b->conf.max_seqs);
+    return mst_cuda_size_graph(&b->conf, i);
 }
 
 
