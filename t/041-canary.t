@@ -173,7 +173,7 @@ location /v1/ { mistral_pass stable; mistral_canary smollm2 0% header=X-Canary; 
 --- response_body_like eval
 ['"count":2,"max_model_len":512', '"count":11,"max_model_len":4096',
  '"model":"stable".*"prompt_tokens":(?!30)\d\d,"completion_tokens":2', '"content":"Th".*"prompt_tokens":30,']
---- timeout: 20
+--- timeout: 60
 
 
 

@@ -64,7 +64,7 @@ random_checkpoint("$Build/mistral", $dir, 'mistral-window', config => sub {
 
 conf(model => "path closed/m; prefill_chunk $Chunk; max_batch 2;"
               . ' kv_cache f32 size=256m;',
-     server => 'client_max_body_size 8m;');
+     server => 'client_max_body_size 8m; mistral_queue 9 timeout=300s;');
 run_nginx();
 ok(ready(), 'ready');
 

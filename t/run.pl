@@ -9,7 +9,11 @@
 #     perl t/run.pl [FILE...]           default: everything
 #
 # One more runs at once than there are cores (JOBS=N), up to eight: most of
-# them wait most of the time.  What takes longest begins first.
+# them wait most of the time.  What takes longest begins first.  A few that
+# failed then run once more, one at a time: what passes by itself had not got
+# the cores it needs in time.  All of the first failure is shown, and only the
+# second run counts; it is no second chance for what a sanitizer has found or
+# a signal has ended, and there is none where many fail (AGAIN=N, 3).
 #
 # "san:FILE" is FILE with the build in $BUILD/san (make SAN=1 all) and an
 # nginx that can load it.  LONG=1 adds t/clients-slow and what takes longest
@@ -20,6 +24,7 @@ use strict;
 
 use Cwd qw/ abs_path /;
 use File::Temp qw/ tempdir /;
+use List::Util qw/ sum0 /;
 use TAP::Harness;
 
 use constant { LINES => 500, LIMIT => 900 };       # of a failure; seconds
@@ -32,7 +37,7 @@ my $build = $ENV{BUILD} || 'build';
 # (life_limits: of memory, of which the sanitizers want more)
 
 my $plain = qr{/(?:bench|conf|cuda|docs|fuzz|life_limits|make|mistralai_test
-                 |runner|style|systemd|tokenizer_test|tools_bench|tsan)
+                 |run|runner|style|systemd|tokenizer_test|tools_bench|tsan)
                \.(?:t|py)$}x;
 my $long = $ENV{LONG} ? qr/^$/ : qr{/(?:tools|openai_test)\.};
 
@@ -62,51 +67,72 @@ my $jobs = $ENV{JOBS} || ($cores // 1) + 1;
 my $dir = tempdir(CLEANUP => 1);
 my %said;                               # by the name of a test, lines
 
-my $harness = TAP::Harness->new({
-    timer => 1,
-    merge => 1,
-    jobs  => $jobs < MOST ? $jobs : MOST,
-    exec  => sub { command($_[1]) },
-});
+my %result = run($jobs < MOST ? $jobs : MOST, @tests);
+my @bad = grep { $result{$_}{failed} } @tests;
 
-$harness->callback(made_parser => sub {
-    my ($parser, $job) = @_;
-    my $lines = $said{ $job->[1] } = [];
+if (@bad && @bad <= ($ENV{AGAIN} // 3) && !grep { $result{$_}{found} } @bad) {
+    print "\nonce more, one at a time: @bad\n";
+    %result = (%result, run(1, @bad));
+}
 
-    $parser->callback(ALL => sub { push @$lines, $_[0]->raw });
-});
+my %sum = map {
+    my $what = $_;
+    $what => sum0(map { $_->{$what} } values %result);
+} qw/ passed failed skipped /;
 
-my $all = $harness->runtests(@tests);
+print "$sum{passed} passed, $sum{failed} failed, $sum{skipped} skipped\n";
 
-my ($passed, $failed, $skipped) = (0, 0, 0);
+exit($sum{failed} ? 1 : 0);
 
-for my $name ($all->descriptions) {
-    my ($parser) = $all->parsers($name);
+
+# what each program said, counted, and the reports of those that failed
+
+sub run {
+    my ($n, @names) = @_;
+
+    my $harness = TAP::Harness->new({
+        timer => 1,
+        merge => 1,
+        jobs  => $n,
+        exec  => sub { command($_[1]) },
+    });
+
+    $harness->callback(made_parser => sub {
+        my ($parser, $job) = @_;
+        my $lines = $said{ $job->[1] } = [];
+
+        $parser->callback(ALL => sub { push @$lines, $_[0]->raw });
+    });
+
+    my $all = $harness->runtests(@names);
+
+    return map { $_ => result($_, $all->parsers($_)) } $all->descriptions;
+}
+
+
+sub result {
+    my ($name, $parser) = @_;
 
     # cmocka prints a skipped test as "not ok ... # SKIP"
 
     my %skip = map { $_ => 1 } $parser->skipped;
-    my $bad = grep { !$skip{$_} } $parser->failed;
-
-    $skipped += keys %skip;
-    $passed += grep { !$skip{$_} } $parser->passed;
+    my $r = { passed => scalar(grep { !$skip{$_} } $parser->passed),
+              failed => scalar(grep { !$skip{$_} } $parser->failed),
+              skipped => scalar(keys %skip) };
 
     # a program that ended badly though its assertions passed
 
-    $bad = 1 if !$bad && ($parser->exit || $parser->wait
-                          || $parser->parse_errors);
-    $failed += $bad;
+    $r->{failed} = 1 if !$r->{failed} && ($parser->exit || $parser->wait
+                                          || $parser->parse_errors);
 
     # a whole file that skips itself
 
-    $skipped++ if defined $parser->skip_all && length $parser->skip_all;
+    $r->{skipped}++ if length($parser->skip_all // '');
 
-    report($name, $parser) if $bad;
+    $r->{found} = report($name, $parser) if $r->{failed};
+
+    return $r;
 }
-
-print "$passed passed, $failed failed, $skipped skipped\n";
-
-exit($failed ? 1 : 0);
 
 
 # stderr goes into a file, so that a piece of a line there breaks none here;
@@ -134,6 +160,8 @@ sub command {
 sub stderr_of { "$dir/" . $_[0] =~ tr{/}{_}r }
 
 
+# true for what no second run excuses; from 124 on the exit is a hang or a signal
+
 sub report {
     my ($name, $parser) = @_;
     my @lines = grep { !/^ok / } @{ $said{$name} // [] };
@@ -144,6 +172,10 @@ sub report {
 
     chomp @lines;
 
+    my $found = ($parser->exit // 0) >= 124 || (($parser->wait // 0) & 127)
+                || grep { /Sanitizer: |: runtime error: |: deadly signal/ }
+                        @lines;
+
     if (@lines > LINES) {
         splice @lines, LINES / 2, @lines - LINES,
                '... ' . (@lines - LINES) . ' lines ...';
@@ -153,4 +185,6 @@ sub report {
           join('; ', 'status ' . ($parser->wait // '?'),
                $parser->parse_errors), "\n",
           map { "$_\n" } @lines;
+
+    return $found;
 }

@@ -243,7 +243,7 @@ def flush(server, name):
 
 def nothing_kept(server, names, before):
     for name in names:
-        ok(wait_until(lambda: server.idle(name), 60),
+        ok(wait_until(lambda: server.idle(name), 180),
            name + ": no place is kept", server.model(name))
         flush(server, name)
         ok(wait_until(lambda: free(server, name) == before[name]),

@@ -37,6 +37,7 @@ HTTP = """
 
         location /v1/ {
             mistral_pass  $pass;
+            mistral_queue 128 timeout=300s;
         }
 
         location = /healthz { mistral_health ready; }

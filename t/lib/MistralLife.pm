@@ -380,7 +380,7 @@ sub request {
 sub fetch {
     my ($line, $body) = @_;
     my $sock = request($line, $body) or return (0, '', '');
-    my ($head, $rest) = split /\r\n\r\n/, read_all($sock, 20), 2;
+    my ($head, $rest) = split /\r\n\r\n/, read_all($sock, 60), 2;
     my ($status) = ($head // '') =~ m{^HTTP/1\.1 (\d+)};
 
     return ($status // 0, $head // '', $rest // '');
