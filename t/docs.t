@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 
 # What exists is documented and tested: every directive of the modules' tables
-# stands in docs/directives.md, every $mistral_* variable in
-# docs/variables.md, every metric in docs/metrics.md, and each is used by some
-# test.
+# stands in docs/directives.md and in a sample of conf.d, every $mistral_*
+# variable in docs/variables.md, every metric in docs/metrics.md, and each is
+# used by some test.
 
 use warnings;
 use strict;
@@ -17,6 +17,8 @@ my $variables = slurp('docs/variables.md');
 my $tests = join '', map { slurp($_) }
             grep { !m{^t/docs\.t$} } glob('t/*.t t/clients/*.py');
 
+my $samples = join '', map { slurp($_) } glob('conf.d/*.conf');
+
 my %name = map { $_ => 1 } $source =~ /ngx_string\("(\$?mistral_\w+)"\)/g;
 
 ok(scalar(keys %name) > 20, 'the tables were found');
@@ -27,6 +29,7 @@ for my $name (sort keys %name) {
     if (!$variable) {
         like($docs, qr/^## $name$/m, "$name is in docs/directives.md");
         like($tests, qr/^.*\b$name\s/m, "$name is in a test");
+        like($samples, qr/^\s*$name[\s;]/m, "$name is in a sample");
         next;
     }
 
