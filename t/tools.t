@@ -8,7 +8,6 @@ use strict;
 
 use Cwd qw/ abs_path /;
 use File::Copy qw/ copy /;
-use File::Temp qw/ tempdir /;
 use IO::Socket::INET;
 use JSON::PP;
 use POSIX ();
@@ -17,12 +16,8 @@ use Test::More;
 use Time::HiRes qw/ time sleep /;
 
 use lib 't/lib';
+use MistralProgram;
 use MistralTiny;
-
-my $build = $ENV{BUILD} || 'build';
-our $program = "$build/mistral";
-my $model = "$build/models/SmolLM2-135M-Instruct.Q4_1.gguf";
-my $dir = tempdir('mistral_tools.XXXXXX', TMPDIR => 1, CLEANUP => 1);
 
 my $france = 'What is the capital of France?';
 my @france = (504, 3575, 282, 4649, 314, 7042, 30, 2);
@@ -31,9 +26,6 @@ my @france = (504, 3575, 282, 4649, 314, 7042, 30, 2);
 my @prompt = (1, 9690, 198, 2683, 359, 253, 5356, 5646, 11173, 3365, 3511, 308,
               34519, 28, 7018, 411, 407, 19712, 8182, 2, 198, 1, 4093, 198,
               1780, 314, 260, 3575, 282, 4649, 47, 2, 198, 1, 520, 9531, 198);
-
-ok(-x $program, "$program is there") or BAIL_OUT("make first");
-ok(-r $model, "$model is there") or BAIL_OUT("make model first");
 
 help();
 usage();
@@ -88,7 +80,7 @@ sub help {
 # one sentence on stderr, nothing on stdout, exit code 2
 
 sub usage {
-    my @m = ('generate', '--model', $model);
+    my @m = ('generate', '--model', $Model);
 
     my @cases = (
         [ ['frobnicate'],                      qr/no command "frobnicate"/ ],
@@ -124,7 +116,7 @@ sub usage {
         [ [@m, '--prompt', 'a', '--top-p', '0'], qr/--top-p 0 is outside/ ],
         [ [@m, '--prompt', 'a', '--threads', '65'],
           qr/--threads 65 is outside 1 .. 64/ ],
-        [ ['bench', '--engine', '--model', $model, '--threads', '65'],
+        [ ['bench', '--engine', '--model', $Model, '--threads', '65'],
           qr/--threads 65 is outside 1 .. 64/ ],
         [ [@m, '--prompt', 'a', '--threads', '0'],
           qr/--threads 0 is outside/ ],
@@ -145,9 +137,9 @@ sub usage {
           qr/--weight-layouts 3 is outside 1 .. 2/ ],
         [ [@m, '--prompt', 'a', '--weight-layouts', '2'],
           qr/--weight-layouts 2 needs --device cuda:N/ ],
-        [ ['bench', '--engine', '--model', $model, '--weight-layouts', '1'],
+        [ ['bench', '--engine', '--model', $Model, '--weight-layouts', '1'],
           qr/--weight-layouts 1 needs --device cuda:N/ ],
-        [ ['bench', '--engine', '--model', $model, '--dtype', 'int9'],
+        [ ['bench', '--engine', '--model', $Model, '--dtype', 'int9'],
           qr/--dtype "int9" is not auto/ ],
         [ ['bench', '--kernels', '--batch-invariant'],
           qr/--kernels goes with --isa, --activations and --json only/ ],
@@ -166,7 +158,7 @@ sub usage {
     for my $case (@cases) {
         my ($args, $like) = @$case;
         my $r = run($args);
-        my $name = join ' ', map { $_ eq $model ? 'MODEL' : $_ } @$args;
+        my $name = join ' ', map { $_ eq $Model ? 'MODEL' : $_ } @$args;
         $name =~ s/\n/\\n/g;
 
         is($r->{code}, 2, "$name: exit code");
@@ -239,11 +231,11 @@ sub diagnose {
     my $yes = "\342\234\223";
     my $no = "\342\234\227";
 
-    mkdir "$dir/alone";
-    copy($program, "$dir/alone/mistral") or die $!;
-    chmod 0755, "$dir/alone/mistral";
+    mkdir "$Dir/alone";
+    copy($Program, "$Dir/alone/mistral") or die $!;
+    chmod 0755, "$Dir/alone/mistral";
 
-    local $program = "$dir/alone/mistral";
+    local $MistralProgram::Program = "$Dir/alone/mistral";
 
     SKIP: {
         skip 'there is a driver', 8 if -e '/dev/nvidiactl';
@@ -269,12 +261,12 @@ sub diagnose {
                   'diagnose --json: findings');
     }
 
-    spew("$dir/alone/libmst_cuda.so", 'x' x 5000);
+    spew("$Dir/alone/libmst_cuda.so", 'x' x 5000);
     like(run(['diagnose'])->{out}, qr/^$no library +\S+: invalid ELF/m,
          'diagnose: what is no library');
-    unlink "$dir/alone/libmst_cuda.so";
+    unlink "$Dir/alone/libmst_cuda.so";
     symlink(abs_path(glob '/lib/x86_64-linux-gnu/libm.so.6'),
-            "$dir/alone/libmst_cuda.so") or die $!;
+            "$Dir/alone/libmst_cuda.so") or die $!;
     like(run(['diagnose'])->{out},
          qr/^$no library +\S+ exports no mst_cuda_probe: it is of another v/m,
          'diagnose: another library');
@@ -282,7 +274,7 @@ sub diagnose {
 
 
 sub refusals {
-    my $head = slurp($model, 3_000_000);
+    my $head = slurp($Model, 3_000_000);
 
     my %files = (
         empty     => [ '', qr/the file is empty/ ],
@@ -293,22 +285,22 @@ sub refusals {
 
     for my $name (sort keys %files) {
         my ($data, $like) = @{ $files{$name} };
-        spew("$dir/$name", $data);
+        spew("$Dir/$name", $data);
 
-        my $r = run(['generate', '--model', "$dir/$name", '--prompt', 'a']);
+        my $r = run(['generate', '--model', "$Dir/$name", '--prompt', 'a']);
         is($r->{code}, 78, "$name: exit code");
-        like($r->{err}, qr/^mistral generate: \Q$dir\E\/$name: $like/,
+        like($r->{err}, qr/^mistral generate: \Q$Dir\E\/$name: $like/,
              "$name: sentence");
         is(($r->{err} =~ tr/\n//), 1, "$name: one line");
         is($r->{out}, '', "$name: nothing on stdout");
     }
 
-    my $r = run(['generate', '--model', "$dir/none", '--prompt', 'a']);
+    my $r = run(['generate', '--model', "$Dir/none", '--prompt', 'a']);
     is($r->{code}, 78, 'no file: exit code');
     like($r->{err}, qr/none: cannot be opened: No such file/,
          'no file: sentence');
 
-    my @m = ('generate', '--model', $model);
+    my @m = ('generate', '--model', $Model);
 
     my @cases = (
         [ [@m, '--prompt', ''], qr/the prompt is empty/ ],
@@ -318,7 +310,7 @@ sub refusals {
         [ [@m, '--prompt', $france, '--context', '5'],
           qr/the prompt has \d+ tokens, which leaves no room in a context of 5/
         ],
-        [ [@m, '--prompt-ids', "$dir/none"], qr/none: cannot be opened/ ],
+        [ [@m, '--prompt-ids', "$Dir/none"], qr/none: cannot be opened/ ],
         map { [ [@m, '--prompt-ids', '-'], $_->[1], $_->[0] ] }
             [ '[1,2', qr/stdin: no JSON/ ],
             [ '', qr/stdin: no JSON/ ],
@@ -343,7 +335,7 @@ sub refusals {
 
 
 sub answers {
-    my @m = ('generate', '--model', $model, '--chat', '--max-tokens', 32);
+    my @m = ('generate', '--model', $Model, '--chat', '--max-tokens', 32);
 
     my $r = run([@m, '--prompt', $france]);
     is($r->{code}, 0, 'France: exit code');
@@ -366,7 +358,7 @@ sub answers {
     $r = run([@m, '--prompt', $france, '--max-tokens', 3]);
     unlike($r->{err}, qr/was cut/, 'cut by --max-tokens: was asked for');
 
-    $r = run(['generate', '--model', $model, '--prompt', '1 2 3 4 5',
+    $r = run(['generate', '--model', $Model, '--prompt', '1 2 3 4 5',
               '--max-tokens', 6]);
     is($r->{code}, 0, 'no chat: exit code');
     like($r->{out}, qr/^ 6/, 'no chat: it goes on');
@@ -374,7 +366,7 @@ sub answers {
 
 
 sub json {
-    my @m = ('generate', '--model', $model, '--chat', '--prompt', $france,
+    my @m = ('generate', '--model', $Model, '--chat', '--prompt', $france,
              '--json');
 
     my $j = object(run([@m]));
@@ -404,25 +396,25 @@ sub json {
 
 
 sub ids {
-    my @m = ('generate', '--model', $model, '--prompt-ids');
+    my @m = ('generate', '--model', $Model, '--prompt-ids');
     my $text = encode_json(\@prompt);
 
     my $j = object(run([@m, '-', '--json'], $text));
     is_deeply($j->{ids}, \@france, 'ids from stdin');
 
-    spew("$dir/ids.json", " $text\n");
-    my $r = run([@m, "$dir/ids.json"]);
+    spew("$Dir/ids.json", " $text\n");
+    my $r = run([@m, "$Dir/ids.json"]);
     is($r->{out}, "The capital of France is Paris.\n", 'ids from a file');
 
     # the same file without a tokenizer, and with a broken template: keys
     # are renamed
 
-    my $data = slurp($model);
+    my $data = slurp($Model);
     $data =~ s/tokenizer\.ggml\.model/tokenizer.ggml.xodel/ or die;
-    spew("$dir/bare.gguf", $data);
+    spew("$Dir/bare.gguf", $data);
     undef $data;
 
-    @m = ('generate', '--model', "$dir/bare.gguf");
+    @m = ('generate', '--model', "$Dir/bare.gguf");
 
     $r = run([@m, '--prompt-ids', '-'], $text);
     is($r->{code}, 0, 'no tokenizer: exit code');
@@ -435,9 +427,9 @@ sub ids {
 
     # a template that cannot be run
 
-    $data = slurp($model);
+    $data = slurp($Model);
     $data =~ s/\{% for message in/{% far message in/ or die;
-    spew("$dir/bare.gguf", $data);
+    spew("$Dir/bare.gguf", $data);
 
     $r = run([@m, '--prompt', 'a', '--max-tokens', 1]);
     is($r->{code}, 0, 'strange template, plain text: exit code');
@@ -447,12 +439,12 @@ sub ids {
     like($r->{err}, qr/^mistral generate: \S+bare\.gguf: .*template/,
          'strange template: sentence');
 
-    unlink "$dir/bare.gguf";
+    unlink "$Dir/bare.gguf";
 }
 
 
 sub logits {
-    my @m = ('generate', '--model', $model, '--json', '--max-tokens', 1,
+    my @m = ('generate', '--model', $Model, '--json', '--max-tokens', 1,
              '--prompt-ids', '-', '--logits');
 
     my $last = object(run([@m, 'last'], encode_json(\@prompt)));
@@ -495,13 +487,13 @@ sub logits {
 
     my $long = [map { $_ * 7 % 250 } 1 .. 100];
 
-    checkpoint("$dir/dynamic", 'rope-yarn', no_tokenizer => 1, config => sub {
+    checkpoint("$Dir/dynamic", 'rope-yarn', no_tokenizer => 1, config => sub {
         $_[0]{rope_parameters} = { rope_theta => 10000,
                                    rope_type => 'dynamic', factor => 4 };
         $_[0]{max_position_embeddings} = 32;
     });
 
-    @m = ('generate', '--model', "$dir/dynamic", '--json', '--max-tokens', 1,
+    @m = ('generate', '--model', "$Dir/dynamic", '--json', '--max-tokens', 1,
           '--prompt-ids', '-', '--logits');
     my ($each, $end) = map { object(run([@m, $_], encode_json($long))) }
                        qw/ all last /;
@@ -538,8 +530,8 @@ sub golden {
 
         # one that can be served has a tokenizer: it is not cast
 
-        checkpoint("$dir/words", $name);
-        my @w = map { $_ eq $path ? "$dir/words" : $_ } @m;
+        checkpoint("$Dir/words", $name);
+        my @w = map { $_ eq $path ? "$Dir/words" : $_ } @m;
         my $words = object(run([@w], join ',', @{ $want->{prompt_ids} }));
         is_deeply($words, $exact, "$name: nor with a tokenizer");
     }
@@ -561,7 +553,7 @@ sub far {
 
 
 sub sampling {
-    my @m = ('generate', '--model', $model, '--chat', '--prompt',
+    my @m = ('generate', '--model', $Model, '--chat', '--prompt',
              'Write a line about the sea.', '--json', '--max-tokens', 12);
 
     my $greedy = object(run([@m]))->{ids};
@@ -599,35 +591,10 @@ sub sampling {
 
     # portable C is slow, so little of it
 
-    @m = ('generate', '--model', $model, '--prompt', 'one two three four',
+    @m = ('generate', '--model', $Model, '--prompt', 'one two three four',
           '--json', '--max-tokens', 2);
     is_deeply(object(run([@m, '--isa', 'c']))->{ids}, object(run([@m]))->{ids},
               '--isa c');
-}
-
-
-# runs the program to its end
-
-sub run {
-    my ($args, $stdin) = @_;
-    my $start = time;
-
-    spew("$dir/stdin", $stdin // '');
-
-    my $pid = fork // die "fork: $!";
-
-    if (!$pid) {
-        open STDIN, '<', "$dir/stdin" or POSIX::_exit(99);
-        open STDOUT, '>', "$dir/stdout" or POSIX::_exit(99);
-        open STDERR, '>', "$dir/stderr" or POSIX::_exit(99);
-        exec { $program } 'mistral', @$args or POSIX::_exit(99);
-    }
-
-    waitpid $pid, 0;
-
-    return { code => $? & 127 ? 'signal ' . ($? & 127) : $? >> 8,
-             out => slurp("$dir/stdout"), err => slurp("$dir/stderr"),
-             time => time - $start };
 }
 
 
@@ -640,7 +607,7 @@ sub serve {
         or die "listen: $!";
     my $port = $s->sockport;
 
-    unlink "$dir/request";
+    unlink "$Dir/request";
 
     my $pid = fork // die "fork: $!";
 
@@ -652,7 +619,7 @@ sub serve {
             sysread $c, $request, 4096, length $request or last;
         }
 
-        spew("$dir/request", $request);
+        spew("$Dir/request", $request);
         syswrite $c, $answer if length $answer;
 
         if ($how{hold}) {
@@ -666,7 +633,7 @@ sub serve {
     my $r = run(['healthcheck', "http://127.0.0.1:$port/healthz?a=b"]);
 
     waitpid $pid, 0;
-    $r->{request} = slurp("$dir/request");
+    $r->{request} = slurp("$Dir/request");
 
     return $r;
 }
@@ -682,22 +649,4 @@ sub object {
     }
 
     return $j;
-}
-
-
-sub slurp {
-    my ($path, $max) = @_;
-
-    open my $fh, '<:raw', $path or die "$path: $!";
-    local $/ = defined $max ? \$max : undef;
-    return scalar <$fh> // '';
-}
-
-
-sub spew {
-    my ($path, $data) = @_;
-
-    open my $fh, '>:raw', $path or die "$path: $!";
-    print $fh $data;
-    close $fh or die "$path: $!";
 }

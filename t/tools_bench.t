@@ -1,14 +1,12 @@
 #!/usr/bin/perl
 
-# mistral bench, inspect and metrics from the shell: sentences, exit codes,
-# what they count and what they print.  The servers are a few lines of Perl
-# that answer as told, and nginx with the null model.
+# mistral bench and metrics from the shell: sentences, exit codes, what they
+# count and what they print.  The servers are a few lines of Perl that answer
+# as told, and nginx with the null model.
 
 use warnings;
 use strict;
 
-use Cwd qw/ abs_path /;
-use File::Temp qw/ tempdir /;
 use IO::Select;
 use IO::Socket::INET;
 use JSON::PP;
@@ -17,17 +15,12 @@ use Socket qw/ IPPROTO_TCP TCP_CORK /;
 use Test::More;
 use Time::HiRes qw/ time sleep /;
 
-my $build = abs_path($ENV{BUILD} || 'build');
-my $program = "$build/mistral";
-my $model = "$build/models/SmolLM2-135M-Instruct.Q4_1.gguf";
-my $dir = tempdir('mistral_bench.XXXXXX', TMPDIR => 1, CLEANUP => 1);
+use lib 't/lib';
+use MistralProgram;
+
 my ($nginx, @servers);
 
 $SIG{PIPE} = 'IGNORE';
-
-chmod 0755, $dir;
-ok(-x $program, "$program is there") or BAIL_OUT("make first");
-ok(-r $model, "$model is there") or BAIL_OUT("make model first");
 
 usage();
 counts();
@@ -37,8 +30,6 @@ profiles();
 against_nginx();
 engine();
 kernels();
-inspect();
-random();
 
 done_testing();
 
@@ -190,25 +181,25 @@ sub counts {
 
     # text report, a file, and an operand behind the options
 
-    $r = run('bench', '--requests', 2, '--json', "$dir/report.json",
+    $r = run('bench', '--requests', 2, '--json', "$Dir/report.json",
              "http://127.0.0.1:$port");
     is($r->{code}, 0, 'text: exit code');
     like($r->{out}, qr/^requests: +2 done, 0 failed in/m, 'text: requests');
     like($r->{out}, qr/^tokens out: +6, [\d.]+\/s$/m, 'text: tokens');
     like($r->{out}, qr/^to first token( +[\d.]+){5}$/m, 'text: first token');
     is($r->{err}, '', 'text: no progress without a terminal');
-    is(decode_json(slurp("$dir/report.json"))->{done}, 2, 'the file');
+    is(decode_json(slurp("$Dir/report.json"))->{done}, 2, 'the file');
 
     # on a terminal one line tells how far it is, and is gone at the end
 
-    my $seen = `script -qec '$program bench http://127.0.0.1:$port --requests 30 --rate 15' /dev/null </dev/null`;
+    my $seen = `script -qec '$Program bench http://127.0.0.1:$port --requests 30 --rate 15' /dev/null </dev/null`;
     like($seen, qr/\r\e\[K\d+ s: [1-9]\d* done, 0 failed, \d+ running/,
          'terminal: progress');
     like($seen, qr/\r\e\[Krequests: +30 done, 0 failed in/,
          'terminal: the report in its place');
 
     $r = run('bench', "http://127.0.0.1:$port", '--requests', 1, '--json',
-             "$dir/none/x");
+             "$Dir/none/x");
     is($r->{code}, 1, 'no such folder: exit code');
     like($r->{err}, qr/none\/x: No such file/, 'no such folder: sentence');
 }
@@ -314,11 +305,11 @@ sub profiles {
     my $port = server(sub { answer(200, '{"choices":[]}') });
     my @base = ('bench', "http://127.0.0.1:$port", '--no-stream', '--profile');
 
-    spew("$dir/p.json", encode_json([
+    spew("$Dir/p.json", encode_json([
         { weight => 3, prompt_tokens => 5, max_tokens => 1 },
         { prompt => "say \"\x{e9}\"\n", max_tokens => 2 } ]));
 
-    my $r = json(@base, "$dir/p.json", '--requests', 80, '--seed', 7);
+    my $r = json(@base, "$Dir/p.json", '--requests', 80, '--seed', 7);
     is($r->{json}{done}, 80, 'profile: all done');
 
     my %n;
@@ -332,11 +323,11 @@ sub profiles {
 
     is_deeply(\%n, { 1 => 60, 2 => 20 }, 'profile: dealt, three of four');
 
-    spew("$dir/p.json", encode_json([
+    spew("$Dir/p.json", encode_json([
         { weight => 0.75, prompt_tokens => 5, max_tokens => 1 },
         { weight => 0.25, prompt_tokens => 5, max_tokens => 2 } ]));
 
-    json(@base, "$dir/p.json", '--requests', 80, '--seed', 7);
+    json(@base, "$Dir/p.json", '--requests', 80, '--seed', 7);
     %n = ();
     $n{ $_->{body}{max_tokens} }++ for seen($port);
 
@@ -376,13 +367,13 @@ sub profiles {
 
     for my $case (@bad) {
         my ($text, $like) = @$case;
-        spew("$dir/p.json", $text);
-        $r = run(@base, "$dir/p.json");
+        spew("$Dir/p.json", $text);
+        $r = run(@base, "$Dir/p.json");
         is($r->{code}, 2, "profile $text: exit code");
         like($r->{err}, $like, "profile $text: sentence");
     }
 
-    $r = run(@base, "$dir/none");
+    $r = run(@base, "$Dir/none");
     is($r->{code}, 2, 'no profile: exit code');
     like($r->{err}, qr/none: No such file/, 'no profile: sentence');
 }
@@ -464,7 +455,7 @@ sub metrics {
 
 
 sub engine {
-    my @m = ('bench', '--engine', '--model', $model, '--repeat', 1);
+    my @m = ('bench', '--engine', '--model', $Model, '--repeat', 1);
 
     my $r = json(@m, '--cases', 'prefill_16,prefill_40', '--threads', 1,
                  '--isa', 'c');
@@ -493,14 +484,11 @@ sub engine {
     like($r->{err}, qr/a case of 9001 tokens, the model was made for 8192/,
          'engine, over the context: sentence');
 
-    $r = run('bench', '--engine', '--model', "$dir/none");
+    $r = run('bench', '--engine', '--model', "$Dir/none");
     is($r->{code}, 78, 'engine, no file: exit code');
     like($r->{err}, qr/none: cannot be opened/, 'engine, no file: sentence');
 }
 
-
-# random models of a shape: every type and format runs, the same seed makes the
-# same bytes
 
 sub kernels {
     my $r = json('bench', '--kernels');
@@ -524,148 +512,6 @@ sub kernels {
     $r = run('bench', '--kernels', '--isa', 'x');
     is($r->{code}, 78, 'kernels: no such instruction set');
     like($r->{err}, qr/"x" is not in this build/, 'kernels: said');
-}
-
-
-sub random {
-    my $config = 't/data/golden/tiny/mixtral-4x/config.json';
-    my @all = (map({ ['gguf', $_] } qw/ bf16 f16 f32 q8_0 q4_0 q4_1 /),
-               map({ ['safetensors', $_] } qw/ bf16 f16 f32 /));
-
-    spew("$dir/ids", '[1,2,3]');
-
-    for my $case (@all) {
-        my ($format, $type) = @$case;
-        my $out = "$dir/random-$format-$type";
-
-        my $r = run('inspect', $out, '--make-random', $config, '--format',
-                    $format, '--type', $type, '--json');
-        is($r->{code}, 0, "random $format $type: exit code") or diag $r->{err};
-        is(decode_json($r->{out})->{shape}{experts}, 4, 'and shape');
-
-        $r = run('generate', '--model', $out, '--prompt-ids', "$dir/ids",
-                 '--max-tokens', 4, '--json');
-        is($r->{code}, 0, 'it runs') or diag $r->{err};
-        is(scalar @{decode_json($r->{out})->{ids}}, 4, 'and answers');
-    }
-
-    run('inspect', "$dir/again", '--make-random', $config);
-    is(slurp("$dir/again"), slurp("$dir/random-gguf-bf16"), 'the same again');
-    run('inspect', "$dir/again", '--make-random', $config, '--seed', 1);
-    isnt(slurp("$dir/again"), slurp("$dir/random-gguf-bf16"),
-         'another seed, another model');
-
-    # who inspects it asks for nginx, where a model needs a tokenizer
-
-    my $why = 'would run:     no: there is no tokenizer (token ids only)';
-
-    for ([qr/tokenizer\.ggml\.model is missing/, 'gguf'],
-         [qr/neither tekken\.json, tokenizer\.model nor/, 'safetensors'])
-    {
-        my ($like, $format) = @$_;
-        my $out = "$dir/random-$format-bf16";
-        my $r = run('inspect', $out);
-        is($r->{code}, 78, "$format without a tokenizer: exit code");
-        like($r->{err}, $like, 'and sentence');
-        like($r->{out}, qr/^\Q$why\E$/m, 'and verdict');
-
-        $r = run('inspect', $out, '--json');
-        is(decode_json($r->{out})->{runs}, JSON::PP::false, 'in JSON');
-
-        $r = run('inspect', $out, '--context', 99999999);
-        like($r->{out}, qr/^would run: +no$/m, 'and with another fault');
-
-        $r = run('inspect', $out, '--make-random', $config, '--format',
-                 $format);
-        is($r->{code}, 0, 'just made, as asked for');
-        is($r->{err}, '', 'no complaint');
-        like($r->{out}, qr/^\Q$why\E$/m, 'the same verdict');
-    }
-
-    for ([1, '--make-random', "$dir/none", qr/none: cannot be opened/],
-         [2, '--make-random', $config, '--type', 'q9',
-          qr/type "q9" is not written/],
-         [2, "--make-random", $config, "--type", "q5_0",
-          qr/type "q5_0" is not written/],
-         [2, '--make-random', $config, '--format', 'x',
-          qr/format "x" is neither/],
-         [1, '--make-random', 't/data/golden/tiny/rope-llama3/config.json',
-          qr/not written as GGUF/],
-         [2, '--make-random', $config, '--format', 'safetensors', '--type',
-          'q4_0', qr/Q4_0 is not written as safetensors/])
-    {
-        my ($code, @args) = @$_;
-        my $like = pop @args;
-        my $r = run('inspect', "$dir/x", @args);
-        is($r->{code}, $code, "@args: exit code");
-        like($r->{err}, $like, 'and sentence');
-    }
-}
-
-
-sub inspect {
-    my $r = run('inspect', $model);
-    is($r->{code}, 0, 'inspect: exit code');
-    is($r->{err}, '', 'inspect: nothing on stderr');
-    like($r->{out}, qr/^architecture: +llama$/m, 'inspect: architecture');
-    like($r->{out}, qr/^Q4_1 +210 +106168320 +66355200$/m, 'inspect: types');
-    like($r->{out}, qr/^chat template: ChatML \(SmolLM2\)$/m,
-         'inspect: template');
-    like($r->{out}, qr/^would run: +yes$/m, 'inspect: would run');
-
-    my $j = decode_json(run('inspect', '--context', 1000, '--batch', 4,
-                            '--json', $model)->{out});
-    is_deeply([@$j{qw/ runs reasons parameters tensors context /}],
-              [JSON::PP::true, [], 134515008, 272, 8192], 'inspect: numbers');
-    is_deeply($j->{shape}, { layers => 30, dim => 576, ff_dim => 1536,
-              heads => 9, kv_heads => 3, head_dim => 64, rope_dim => 64,
-              vocabulary => 49152, rope_base => 100000,
-              rope_kind => 'default', rope_factor => 1, experts => 0,
-              experts_per_token => 0, window => 0, windowed_layers => 0,
-              tied => JSON::PP::true }, 'inspect: shape');
-
-    my $m = $j->{memory};
-    my $blocks = POSIX::ceil(1000 / $m->{block_tokens}) * 4;
-    is($m->{block_bytes}, $m->{block_tokens} * 30 * 3 * 2 * 64 * 4,
-       'inspect: a block is keys and values of all layers');
-    is($m->{kv}, $blocks * $m->{block_bytes}, 'inspect: KV');
-    is($m->{total}, $m->{kv} + $m->{weights}, 'inspect: together');
-
-    $r = run('inspect', $model, '--context', 8193);
-    is($r->{code}, 78, 'inspect, context: exit code');
-    is($r->{err}, "mistral inspect: --context 8193 is over the 8192 tokens"
-                  . " that the model was made for\n", 'and sentence');
-    like($r->{out}, qr/^would run: +no$/m, 'and would not run');
-
-    # every reason, not only the first: names of equal length
-
-    my $data = slurp($model);
-    $data =~ s/tokenizer\.ggml\.model/tokenizer.ggml.xodel/ or die;
-    $data =~ s/blk\.7\.ffn_up\.weight/blk.7.ffn_xx.weight/ or die;
-    spew("$dir/bad.gguf", $data);
-    undef $data;
-
-    $r = run('inspect', "$dir/bad.gguf", '--json');
-    is($r->{code}, 78, 'inspect, two faults: exit code');
-    my @lines = split /\n/, $r->{err};
-    is(scalar @lines, 2, 'inspect, two faults: a line for each');
-    like($lines[0], qr/bad\.gguf: tensor "blk\.7\.ffn_xx\.weight" is no part/,
-         'a tensor');
-    like($lines[1], qr/bad\.gguf: .*tokenizer/, 'the tokenizer');
-
-    $j = decode_json($r->{out});
-    is_deeply($j->{reasons}, [map { s/^mistral inspect: //r } @lines],
-              'the same in JSON');
-    is($j->{tokenizer}{known}, JSON::PP::false, 'not known');
-    is($j->{shape}{layers}, 30, 'what is known is shown');
-    unlink "$dir/bad.gguf";
-
-    spew("$dir/text", "no model\n");
-    $r = run('inspect', "$dir/text");
-    is($r->{code}, 78, 'inspect, no GGUF: exit code');
-    like($r->{err}, qr/^mistral inspect: \Q$dir\E\/text: no GGUF file/,
-         'and sentence');
-    is($r->{out}, '', 'and nothing on stdout');
 }
 
 
@@ -697,7 +543,7 @@ sub serve {
     my $select = IO::Select->new($s);
     my (%first, %buf);
 
-    open my $log, '>>', "$dir/seen.$port" or die;
+    open my $log, '>>', "$Dir/seen.$port" or die;
     $log->autoflush;
 
     for ( ;; ) {
@@ -768,9 +614,9 @@ sub wait_or {
 
 sub seen {
     my ($port) = @_;
-    my @seen = map { decode_json($_) } split /\n/, slurp("$dir/seen.$port");
+    my @seen = map { decode_json($_) } split /\n/, slurp("$Dir/seen.$port");
 
-    truncate "$dir/seen.$port", 0;
+    truncate "$Dir/seen.$port", 0;
 
     return @seen;
 }
@@ -813,11 +659,11 @@ sub nginx {
     my $port = $s->sockport;
     close $s;
 
-    mkdir "$dir/logs";
-    spew("$dir/nginx.conf", <<"END");
-load_module  $build/ngx_http_mistral_module.so;
-pid          $dir/nginx.pid;
-error_log    $dir/logs/error.log info;
+    mkdir "$Dir/logs";
+    spew("$Dir/nginx.conf", <<"END");
+load_module  $Build/ngx_http_mistral_module.so;
+pid          $Dir/nginx.pid;
+error_log    $Dir/logs/error.log info;
 worker_processes      1;
 worker_rlimit_nofile  4096;
 
@@ -825,11 +671,11 @@ events { worker_connections 2048; }
 
 http {
     access_log             off;
-    client_body_temp_path  $dir/body;
-    proxy_temp_path        $dir/proxy;
-    fastcgi_temp_path      $dir/fastcgi;
-    uwsgi_temp_path        $dir/uwsgi;
-    scgi_temp_path         $dir/scgi;
+    client_body_temp_path  $Dir/body;
+    proxy_temp_path        $Dir/proxy;
+    fastcgi_temp_path      $Dir/fastcgi;
+    uwsgi_temp_path        $Dir/uwsgi;
+    scgi_temp_path         $Dir/scgi;
 
     mistral_model bench_t {
         path       null:rate=50,delay=10;
@@ -845,8 +691,8 @@ http {
 }
 END
 
-    system($ENV{TEST_NGINX_BINARY} || 'nginx', '-p', $dir, '-c', "$dir/nginx.conf") == 0
-        or BAIL_OUT('nginx does not start: ' . slurp("$dir/logs/error.log"));
+    system($ENV{TEST_NGINX_BINARY} || 'nginx', '-p', $Dir, '-c', "$Dir/nginx.conf") == 0
+        or BAIL_OUT('nginx does not start: ' . slurp("$Dir/logs/error.log"));
     $nginx = 1;
 
     for (1 .. 100) {
@@ -869,47 +715,11 @@ sub json {
 }
 
 
-sub run {
-    my @args = @_;
-    my $pid = fork // die "fork: $!";
-
-    if ($pid == 0) {
-        open STDOUT, '>', "$dir/out" or die;
-        open STDERR, '>', "$dir/err" or die;
-        alarm 120;
-        exec $program, @args or die;
-    }
-
-    waitpid $pid, 0;
-
-    return { code => $? & 127 ? "signal $?" : $? >> 8,
-             out => slurp("$dir/out"), err => slurp("$dir/err") };
-}
-
-
-sub slurp {
-    my ($path) = @_;
-
-    local $/;
-    open my $fh, '<', $path or die "$path: $!";
-    return <$fh> // '';
-}
-
-
-sub spew {
-    my ($path, $data) = @_;
-
-    open my $fh, '>', $path or die "$path: $!";
-    print $fh $data;
-    close $fh or die;
-}
-
-
 END {
     my $code = $?;
 
     if ($nginx) {
-        my $pid = eval { slurp("$dir/nginx.pid") + 0 };
+        my $pid = eval { slurp("$Dir/nginx.pid") + 0 };
         kill 'QUIT', $pid if $pid;
 
         for (1 .. 100) {

@@ -1,0 +1,164 @@
+#!/usr/bin/perl
+
+# mistral inspect from the shell: what it says of a model, every reason why
+# one would not run, and the random models that it writes.
+
+use warnings;
+use strict;
+
+use JSON::PP;
+use POSIX ();
+use Test::More;
+
+use lib 't/lib';
+use MistralProgram;
+
+inspect();
+random();
+
+done_testing();
+
+
+sub inspect {
+    my $r = run('inspect', $Model);
+    is($r->{code}, 0, 'inspect: exit code');
+    is($r->{err}, '', 'inspect: nothing on stderr');
+    like($r->{out}, qr/^architecture: +llama$/m, 'inspect: architecture');
+    like($r->{out}, qr/^Q4_1 +210 +106168320 +66355200$/m, 'inspect: types');
+    like($r->{out}, qr/^chat template: ChatML \(SmolLM2\)$/m,
+         'inspect: template');
+    like($r->{out}, qr/^would run: +yes$/m, 'inspect: would run');
+
+    my $j = decode_json(run('inspect', '--context', 1000, '--batch', 4,
+                            '--json', $Model)->{out});
+    is_deeply([@$j{qw/ runs reasons parameters tensors context /}],
+              [JSON::PP::true, [], 134515008, 272, 8192], 'inspect: numbers');
+    is_deeply($j->{shape}, { layers => 30, dim => 576, ff_dim => 1536,
+              heads => 9, kv_heads => 3, head_dim => 64, rope_dim => 64,
+              vocabulary => 49152, rope_base => 100000,
+              rope_kind => 'default', rope_factor => 1, experts => 0,
+              experts_per_token => 0, window => 0, windowed_layers => 0,
+              tied => JSON::PP::true }, 'inspect: shape');
+
+    my $m = $j->{memory};
+    my $blocks = POSIX::ceil(1000 / $m->{block_tokens}) * 4;
+    is($m->{block_bytes}, $m->{block_tokens} * 30 * 3 * 2 * 64 * 4,
+       'inspect: a block is keys and values of all layers');
+    is($m->{kv}, $blocks * $m->{block_bytes}, 'inspect: KV');
+    is($m->{total}, $m->{kv} + $m->{weights}, 'inspect: together');
+
+    $r = run('inspect', $Model, '--context', 8193);
+    is($r->{code}, 78, 'inspect, context: exit code');
+    is($r->{err}, "mistral inspect: --context 8193 is over the 8192 tokens"
+                  . " that the model was made for\n", 'and sentence');
+    like($r->{out}, qr/^would run: +no$/m, 'and would not run');
+
+    # every reason, not only the first: names of equal length
+
+    my $data = slurp($Model);
+    $data =~ s/tokenizer\.ggml\.model/tokenizer.ggml.xodel/ or die;
+    $data =~ s/blk\.7\.ffn_up\.weight/blk.7.ffn_xx.weight/ or die;
+    spew("$Dir/bad.gguf", $data);
+    undef $data;
+
+    $r = run('inspect', "$Dir/bad.gguf", '--json');
+    is($r->{code}, 78, 'inspect, two faults: exit code');
+    my @lines = split /\n/, $r->{err};
+    is(scalar @lines, 2, 'inspect, two faults: a line for each');
+    like($lines[0], qr/bad\.gguf: tensor "blk\.7\.ffn_xx\.weight" is no part/,
+         'a tensor');
+    like($lines[1], qr/bad\.gguf: .*tokenizer/, 'the tokenizer');
+
+    $j = decode_json($r->{out});
+    is_deeply($j->{reasons}, [map { s/^mistral inspect: //r } @lines],
+              'the same in JSON');
+    is($j->{tokenizer}{known}, JSON::PP::false, 'not known');
+    is($j->{shape}{layers}, 30, 'what is known is shown');
+    unlink "$Dir/bad.gguf";
+
+    spew("$Dir/text", "no model\n");
+    $r = run('inspect', "$Dir/text");
+    is($r->{code}, 78, 'inspect, no GGUF: exit code');
+    like($r->{err}, qr/^mistral inspect: \Q$Dir\E\/text: no GGUF file/,
+         'and sentence');
+    is($r->{out}, '', 'and nothing on stdout');
+}
+
+
+# random models of a shape: every type and format runs, the same seed makes the
+# same bytes
+
+sub random {
+    my $config = 't/data/golden/tiny/mixtral-4x/config.json';
+    my @all = (map({ ['gguf', $_] } qw/ bf16 f16 f32 q8_0 q4_0 q4_1 /),
+               map({ ['safetensors', $_] } qw/ bf16 f16 f32 /));
+
+    spew("$Dir/ids", '[1,2,3]');
+
+    for my $case (@all) {
+        my ($format, $type) = @$case;
+        my $out = "$Dir/random-$format-$type";
+
+        my $r = run('inspect', $out, '--make-random', $config, '--format',
+                    $format, '--type', $type, '--json');
+        is($r->{code}, 0, "random $format $type: exit code") or diag $r->{err};
+        is(decode_json($r->{out})->{shape}{experts}, 4, 'and shape');
+
+        $r = run('generate', '--model', $out, '--prompt-ids', "$Dir/ids",
+                 '--max-tokens', 4, '--json');
+        is($r->{code}, 0, 'it runs') or diag $r->{err};
+        is(scalar @{decode_json($r->{out})->{ids}}, 4, 'and answers');
+    }
+
+    run('inspect', "$Dir/again", '--make-random', $config);
+    is(slurp("$Dir/again"), slurp("$Dir/random-gguf-bf16"), 'the same again');
+    run('inspect', "$Dir/again", '--make-random', $config, '--seed', 1);
+    isnt(slurp("$Dir/again"), slurp("$Dir/random-gguf-bf16"),
+         'another seed, another model');
+
+    # who inspects it asks for nginx, where a model needs a tokenizer
+
+    my $why = 'would run:     no: there is no tokenizer (token ids only)';
+
+    for ([qr/tokenizer\.ggml\.model is missing/, 'gguf'],
+         [qr/neither tekken\.json, tokenizer\.model nor/, 'safetensors'])
+    {
+        my ($like, $format) = @$_;
+        my $out = "$Dir/random-$format-bf16";
+        my $r = run('inspect', $out);
+        is($r->{code}, 78, "$format without a tokenizer: exit code");
+        like($r->{err}, $like, 'and sentence');
+        like($r->{out}, qr/^\Q$why\E$/m, 'and verdict');
+
+        $r = run('inspect', $out, '--json');
+        is(decode_json($r->{out})->{runs}, JSON::PP::false, 'in JSON');
+
+        $r = run('inspect', $out, '--context', 99999999);
+        like($r->{out}, qr/^would run: +no$/m, 'and with another fault');
+
+        $r = run('inspect', $out, '--make-random', $config, '--format',
+                 $format);
+        is($r->{code}, 0, 'just made, as asked for');
+        is($r->{err}, '', 'no complaint');
+        like($r->{out}, qr/^\Q$why\E$/m, 'the same verdict');
+    }
+
+    for ([1, '--make-random', "$Dir/none", qr/none: cannot be opened/],
+         [2, '--make-random', $config, '--type', 'q9',
+          qr/type "q9" is not written/],
+         [2, '--make-random', $config, '--type', 'q5_0',
+          qr/type "q5_0" is not written/],
+         [2, '--make-random', $config, '--format', 'x',
+          qr/format "x" is neither/],
+         [1, '--make-random', 't/data/golden/tiny/rope-llama3/config.json',
+          qr/not written as GGUF/],
+         [2, '--make-random', $config, '--format', 'safetensors', '--type',
+          'q4_0', qr/Q4_0 is not written as safetensors/])
+    {
+        my ($code, @args) = @$_;
+        my $like = pop @args;
+        my $r = run('inspect', "$Dir/x", @args);
+        is($r->{code}, $code, "@args: exit code");
+        like($r->{err}, $like, 'and sentence');
+    }
+}
