@@ -2,35 +2,26 @@
 /*
  * mistral_status prometheus: the text exposition format, version 0.0.4.
  *
- * Engines are read from their stats page, never asked; counters come from
- * the totals in nginx's shared memory, so that they go on whatever process
- * ended.  Label values are names of the configuration and words of this
- * file: nothing that a client sent can make a series.  Workers only.
+ * Counters come from the totals in nginx's shared memory, so that they go on
+ * whatever process ended; gauges from ngx_http_mistral_sample.c.  Label
+ * values are names of the configuration and words of this file: nothing that
+ * a client sent can make a series.  Workers only.
  */
 
 #include "gateway/ngx_http_mistral_limit.h"
-#include "gateway/ngx_http_mistral_metrics.h"
-#include "gateway/ngx_http_mistral_route.h"
+#include "gateway/ngx_http_mistral_sample.h"
 #include "gateway/ngx_http_mistral_series.h"
 
 #include "api/mst_json.h"
 #include "base/mst_time.h"
 
 
-/* one model at one time; each number is right by itself */
-typedef struct {
-    ngx_str_t                    name;
-    ngx_http_mistral_metrics_t  *mx;           /* NULL: no counters */
-    mst_stat_t                   stat;         /* gauges; all 0 while no
-                                                  engine is ready */
-    uint64_t                     max_batch;
-    uint64_t                     loaded;       /* percent */
-    ngx_uint_t                   ready;
-    ngx_uint_t                   engine;       /* there is a segment */
-    mst_breaker_state_t          breaker;
-    ngx_uint_t                   canary;       /* one that is counted */
-    ngx_uint_t                   rolled_back;
-} ngx_http_mistral_sample_t;
+/* where "lines" finds its number: a counter or histogram, a gauge */
+
+#define NGX_HTTP_MISTRAL_COUNTED(field)                                       \
+    offsetof(ngx_http_mistral_metrics_t, field)
+#define NGX_HTTP_MISTRAL_GAUGE(field)                                         \
+    offsetof(ngx_http_mistral_sample_t, stat.field)
 
 
 typedef struct ngx_http_mistral_family_s  ngx_http_mistral_family_t;
@@ -41,15 +32,10 @@ struct ngx_http_mistral_family_s {
     const char  *help;
     void       (*lines)(const ngx_http_mistral_family_t *f,
                         const ngx_http_mistral_sample_t *s, mst_buf_t *out);
-    size_t       offset;                       /* of a word or histogram in
-                                                  mst_stat_t */
+    size_t       offset;                       /* of the word or histogram */
 };
 
 
-static ngx_int_t ngx_http_mistral_sample(ngx_http_request_t *r,
-    ngx_array_t *samples);
-static void ngx_http_mistral_sample_engine(ngx_http_mistral_sample_t *s,
-    ngx_http_mistral_model_t *m);
 static void ngx_http_mistral_families(const ngx_http_mistral_family_t *f,
     const char *prefix, ngx_array_t *samples, mst_buf_t *out);
 static void ngx_http_mistral_line(const ngx_http_mistral_family_t *f,
@@ -66,17 +52,10 @@ static void ngx_http_mistral_show_sheds(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_aborts(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
-static void ngx_http_mistral_show_wasted(const ngx_http_mistral_family_t *f,
-    const ngx_http_mistral_sample_t *s, mst_buf_t *out);
-static void ngx_http_mistral_show_restarts(const ngx_http_mistral_family_t *f,
-    const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_counter(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_gauge(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
-static void ngx_http_mistral_show_fallbacks(
-    const ngx_http_mistral_family_t *f, const ngx_http_mistral_sample_t *s,
-    mst_buf_t *out);
 static void ngx_http_mistral_show_breaker(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_canary(const ngx_http_mistral_family_t *f,
@@ -100,8 +79,6 @@ static void ngx_http_mistral_show_batch(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_device(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
-static void ngx_http_mistral_show_ttft(const ngx_http_mistral_family_t *f,
-    const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_hist(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_buckets(const ngx_http_mistral_family_t *f,
@@ -117,40 +94,43 @@ static const ngx_http_mistral_family_t  ngx_http_mistral_names[] = {
 
     { "prompt_tokens_total", "counter",
       "Prompt tokens of requests that were started.",
-      ngx_http_mistral_show_counter, offsetof(mst_stat_t, prompt_tokens) },
+      ngx_http_mistral_show_counter,
+      NGX_HTTP_MISTRAL_COUNTED(total.prompt_tokens) },
 
     { "cached_tokens_total", "counter",
       "Prompt tokens found in the prefix cache.",
-      ngx_http_mistral_show_counter, offsetof(mst_stat_t, cached_tokens) },
+      ngx_http_mistral_show_counter,
+      NGX_HTTP_MISTRAL_COUNTED(total.cached_tokens) },
 
     { "completion_tokens_total", "counter",
       "Tokens sampled, those that nobody waited for any more included.",
       ngx_http_mistral_show_counter,
-      offsetof(mst_stat_t, completion_tokens) },
+      NGX_HTTP_MISTRAL_COUNTED(total.completion_tokens) },
 
     { "wasted_tokens_total", "counter",
       "Tokens sampled that no client got.",
-      ngx_http_mistral_show_wasted, 0 },
+      ngx_http_mistral_show_counter, NGX_HTTP_MISTRAL_COUNTED(wasted) },
 
     { "time_to_first_token_seconds", "histogram",
       "From the request's head to its first token.",
-      ngx_http_mistral_show_ttft, 0 },
+      ngx_http_mistral_show_hist, NGX_HTTP_MISTRAL_COUNTED(ttft) },
 
     { "inter_token_latency_seconds", "histogram",
       "From one token of an answer to its next, in the engine.",
-      ngx_http_mistral_show_hist, offsetof(mst_stat_t, token) },
+      ngx_http_mistral_show_hist, NGX_HTTP_MISTRAL_COUNTED(total.token) },
 
     { "queue_time_seconds", "histogram",
       "From the engine's receipt of a request to its start.",
-      ngx_http_mistral_show_hist, offsetof(mst_stat_t, queue) },
+      ngx_http_mistral_show_hist, NGX_HTTP_MISTRAL_COUNTED(total.queue) },
 
     { "step_seconds", "histogram",
       "Duration of the engine's steps.",
-      ngx_http_mistral_show_hist, offsetof(mst_stat_t, step) },
+      ngx_http_mistral_show_hist, NGX_HTTP_MISTRAL_COUNTED(total.step) },
 
     { "preemptions_total", "counter",
       "Running requests that gave way for lack of KV blocks.",
-      ngx_http_mistral_show_counter, offsetof(mst_stat_t, preemptions) },
+      ngx_http_mistral_show_counter,
+      NGX_HTTP_MISTRAL_COUNTED(total.preemptions) },
 
     { "shed_total", "counter",
       "Requests refused for lack of capacity or engine, by reason.",
@@ -162,11 +142,11 @@ static const ngx_http_mistral_family_t  ngx_http_mistral_names[] = {
 
     { "engine_restarts_total", "counter",
       "Engines that died or hung and were started again.",
-      ngx_http_mistral_show_restarts, 0 },
+      ngx_http_mistral_show_counter, NGX_HTTP_MISTRAL_COUNTED(restarts) },
 
     { "fallbacks_total", "counter",
       "Requests that the model did not take and that went to another one.",
-      ngx_http_mistral_show_fallbacks, 0 },
+      ngx_http_mistral_show_counter, NGX_HTTP_MISTRAL_COUNTED(fallbacks) },
 
     { "breaker_state", "gauge",
       "0: closed, 1: half-open, 2: open.",
@@ -190,19 +170,19 @@ static const ngx_http_mistral_family_t  ngx_http_mistral_names[] = {
 
     { "scheduler_running", "gauge",
       "Requests being computed.",
-      ngx_http_mistral_show_gauge, offsetof(mst_stat_t, running) },
+      ngx_http_mistral_show_gauge, NGX_HTTP_MISTRAL_GAUGE(running) },
 
     { "scheduler_queue_length", "gauge",
       "Requests waiting in the engine.",
-      ngx_http_mistral_show_gauge, offsetof(mst_stat_t, waiting) },
+      ngx_http_mistral_show_gauge, NGX_HTTP_MISTRAL_GAUGE(waiting) },
 
     { "scheduler_waiting_tokens", "gauge",
       "Tokens of the requests waiting in the engine.",
-      ngx_http_mistral_show_gauge, offsetof(mst_stat_t, waiting_tokens) },
+      ngx_http_mistral_show_gauge, NGX_HTTP_MISTRAL_GAUGE(waiting_tokens) },
 
     { "scheduler_paused", "gauge",
       "Requests whose client does not read, running or waiting.",
-      ngx_http_mistral_show_gauge, offsetof(mst_stat_t, paused) },
+      ngx_http_mistral_show_gauge, NGX_HTTP_MISTRAL_GAUGE(paused) },
 
     { "kv_cache_blocks", "gauge",
       "Blocks of the KV cache: held by running requests, by the prefix cache "
@@ -227,23 +207,23 @@ static const ngx_http_mistral_family_t  ngx_http_mistral_names[] = {
 
     { "device_temperature_celsius", "gauge",
       "Temperature of the device.",
-      ngx_http_mistral_show_device, offsetof(mst_stat_t, celsius) },
+      ngx_http_mistral_show_device, NGX_HTTP_MISTRAL_GAUGE(celsius) },
 
     { "device_power_watts", "gauge",
       "What the device takes.",
-      ngx_http_mistral_show_device, offsetof(mst_stat_t, milliwatts) },
+      ngx_http_mistral_show_device, NGX_HTTP_MISTRAL_GAUGE(milliwatts) },
 
     { "device_clock_hertz", "gauge",
       "Clock of the device's multiprocessors.",
-      ngx_http_mistral_show_device, offsetof(mst_stat_t, mhz) },
+      ngx_http_mistral_show_device, NGX_HTTP_MISTRAL_GAUGE(mhz) },
 
     { "device_memory_used_bytes", "gauge",
       "Memory of the device that is in use, by whomever.",
-      ngx_http_mistral_show_device, offsetof(mst_stat_t, memory_used) },
+      ngx_http_mistral_show_device, NGX_HTTP_MISTRAL_GAUGE(memory_used) },
 
     { "device_memory_bytes", "gauge",
       "Memory of the device.",
-      ngx_http_mistral_show_device, offsetof(mst_stat_t, memory_total) },
+      ngx_http_mistral_show_device, NGX_HTTP_MISTRAL_GAUGE(memory_total) },
 
     { NULL, NULL, NULL, NULL, 0 }
 };
@@ -255,11 +235,11 @@ static const ngx_http_mistral_family_t  ngx_http_mistral_vllm_names[] = {
 
     { "num_requests_waiting", "gauge",
       "Requests waiting in the engine.",
-      ngx_http_mistral_show_gauge, offsetof(mst_stat_t, waiting) },
+      ngx_http_mistral_show_gauge, NGX_HTTP_MISTRAL_GAUGE(waiting) },
 
     { "num_requests_running", "gauge",
       "Requests being computed.",
-      ngx_http_mistral_show_gauge, offsetof(mst_stat_t, running) },
+      ngx_http_mistral_show_gauge, NGX_HTTP_MISTRAL_GAUGE(running) },
 
     { "kv_cache_usage_perc", "gauge",
       "Part of the KV blocks that running requests hold, 1 is all.",
@@ -321,95 +301,6 @@ ngx_http_mistral_prometheus_handler(ngx_http_request_t *r)
     ngx_str_set(&type, "text/plain; version=0.0.4; charset=utf-8");
 
     return ngx_http_mistral_send_body(r, NGX_HTTP_OK, &type, &out);
-}
-
-
-/* first what had no model, then the models in the configuration's order */
-
-static ngx_int_t
-ngx_http_mistral_sample(ngx_http_request_t *r, ngx_array_t *samples)
-{
-    ngx_uint_t                      i;
-    ngx_http_mistral_model_t      **models;
-    ngx_http_mistral_sample_t      *s;
-    ngx_http_mistral_main_conf_t   *mmcf;
-
-    mmcf = ngx_http_get_module_main_conf(r, ngx_http_mistral_module);
-    models = mmcf->models.elts;
-
-    s = ngx_array_push(samples);
-    if (s == NULL) {
-        return NGX_ERROR;
-    }
-
-    ngx_memzero(s, sizeof(ngx_http_mistral_sample_t));
-
-    if (mmcf->table != NULL) {
-        s->mx = &mmcf->table->entries[0];
-    }
-
-    for (i = 0; i < mmcf->models.nelts; i++) {
-
-        s = ngx_array_push(samples);
-        if (s == NULL) {
-            return NGX_ERROR;
-        }
-
-        ngx_memzero(s, sizeof(ngx_http_mistral_sample_t));
-
-        s->name = models[i]->name;
-        s->mx = models[i]->metrics;
-
-        ngx_http_mistral_sample_engine(s, models[i]);
-    }
-
-    return NGX_OK;
-}
-
-
-static void
-ngx_http_mistral_sample_engine(ngx_http_mistral_sample_t *s,
-    ngx_http_mistral_model_t *m)
-{
-    size_t                          i;
-    uint64_t                        wait;
-    const mst_map_t                *map;
-    _Atomic uint64_t               *to;
-    uint32_t                        state;
-    const _Atomic uint64_t         *from;
-    ngx_http_mistral_canary_sum_t   sum;
-
-    s->ready = ngx_http_mistral_link_state(m) == NGX_HTTP_MISTRAL_READY;
-    s->breaker = ngx_http_mistral_breaker_state(m, &wait);
-    s->canary = ngx_http_mistral_canary_sum(m, &sum) != 0;
-    s->rolled_back = sum.rolled_back;
-
-    map = ngx_http_mistral_link_map(m);
-    if (map == NULL) {
-        return;
-    }
-
-    ngx_http_mistral_metrics_fold(s->mx, map);
-
-    s->engine = 1;
-    s->max_batch = atomic_load(&map->shm->max_batch);
-
-    state = atomic_load(&map->shm->state);
-
-    if (state == MST_STATE_LOADING || state == MST_STATE_READY) {
-        s->loaded = mst_stat_get(&map->shm->stat.loaded);
-    }
-
-    if (state != MST_STATE_READY) {
-        return;                                /* its gauges are a dead one's */
-    }
-
-    from = (const _Atomic uint64_t *) &map->shm->stat;
-    to = (_Atomic uint64_t *) &s->stat;
-
-    for (i = 0; i < MST_STAT_FIRST; i++) {
-        mst_stat_set(&to[i], mst_stat_get(&from[i]));
-    }
 }
 
 
@@ -544,39 +435,6 @@ ngx_http_mistral_show_aborts(const ngx_http_mistral_family_t *f,
 
 
 static void
-ngx_http_mistral_show_wasted(const ngx_http_mistral_family_t *f,
-    const ngx_http_mistral_sample_t *s, mst_buf_t *out)
-{
-    if (s->mx != NULL) {
-        ngx_http_mistral_line(f, s, NULL, NULL,
-                              mst_stat_get(&s->mx->wasted), out);
-    }
-}
-
-
-static void
-ngx_http_mistral_show_restarts(const ngx_http_mistral_family_t *f,
-    const ngx_http_mistral_sample_t *s, mst_buf_t *out)
-{
-    if (s->mx != NULL) {
-        ngx_http_mistral_line(f, s, NULL, NULL,
-                              mst_stat_get(&s->mx->restarts), out);
-    }
-}
-
-
-static void
-ngx_http_mistral_show_fallbacks(const ngx_http_mistral_family_t *f,
-    const ngx_http_mistral_sample_t *s, mst_buf_t *out)
-{
-    if (s->mx != NULL) {
-        ngx_http_mistral_line(f, s, NULL, NULL,
-                              mst_stat_get(&s->mx->fallbacks), out);
-    }
-}
-
-
-static void
 ngx_http_mistral_show_breaker(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out)
 {
@@ -601,7 +459,7 @@ ngx_http_mistral_show_counter(const ngx_http_mistral_family_t *f,
     const char  *p;
 
     if (s->mx != NULL) {
-        p = (const char *) &s->mx->total + f->offset;
+        p = (const char *) s->mx + f->offset;
         ngx_http_mistral_line(f, s, NULL, NULL,
                               mst_stat_get((const _Atomic uint64_t *) p),
                               out);
@@ -616,7 +474,7 @@ ngx_http_mistral_show_gauge(const ngx_http_mistral_family_t *f,
     const char  *p;
 
     if (s->engine) {
-        p = (const char *) &s->stat + f->offset;
+        p = (const char *) s + f->offset;
         ngx_http_mistral_line(f, s, NULL, NULL,
                               mst_stat_get((const _Atomic uint64_t *) p),
                               out);
@@ -734,31 +592,21 @@ ngx_http_mistral_show_device(const ngx_http_mistral_family_t *f,
     uint64_t     n;
     const char  *p;
 
-    p = (const char *) &s->stat + f->offset;
+    p = (const char *) s + f->offset;
     n = s->engine ? mst_stat_get((const _Atomic uint64_t *) p) : 0;
 
     if (n == 0) {
         return;
     }
 
-    if (f->offset == offsetof(mst_stat_t, milliwatts)) {
+    if (f->offset == NGX_HTTP_MISTRAL_GAUGE(milliwatts)) {
         ngx_http_mistral_line_ratio(f, s, n, 1000, out);
         return;
     }
 
     ngx_http_mistral_line(f, s, NULL, NULL,
-                          f->offset == offsetof(mst_stat_t, mhz)
+                          f->offset == NGX_HTTP_MISTRAL_GAUGE(mhz)
                           ? n * 1000000 : n, out);
-}
-
-
-static void
-ngx_http_mistral_show_ttft(const ngx_http_mistral_family_t *f,
-    const ngx_http_mistral_sample_t *s, mst_buf_t *out)
-{
-    if (s->mx != NULL) {
-        ngx_http_mistral_show_buckets(f, s, &s->mx->ttft, out);
-    }
 }
 
 
@@ -769,7 +617,7 @@ ngx_http_mistral_show_hist(const ngx_http_mistral_family_t *f,
     const char  *p;
 
     if (s->mx != NULL) {
-        p = (const char *) &s->mx->total + f->offset;
+        p = (const char *) s->mx + f->offset;
         ngx_http_mistral_show_buckets(f, s, (const mst_stat_hist_t *) p, out);
     }
 }
