@@ -1,40 +1,12 @@
 
 /*
- * Calls of tools in a model's answer: see mst_toolcall.h.
- *
- * A state is a function that takes some bytes of the text: those that are
- * its own, none where only the state changes.  Every change without a byte
- * goes forward, so that each byte costs a few steps at most.
+ * Calls of tools in a model's answer: see mst_toolcall.h, and
+ * mst_toolcall_local.h for how.
  */
 
 #include <string.h>
 
-#include "text/mst_toolcall.h"
-
-
-#define MST_TOOLCALL_WORD     256              /* bytes of a key or an id */
-
-
-typedef enum {
-    MST_CALL_TEXT,             /* of the answer */
-    MST_CALL_THOUGHT,
-    MST_CALL_BETWEEN,          /* behind a call: space that nobody wrote */
-    MST_CALL_NAME,             /* behind [TOOL_CALLS] */
-    MST_CALL_ID,               /* behind [CALL_ID] */
-    MST_CALL_ITEM,             /* an object must begin */
-    MST_CALL_KEY,              /* its first key, or its end */
-    MST_CALL_NEXT_KEY,
-    MST_CALL_WORD,             /* in a key */
-    MST_CALL_COLON,
-    MST_CALL_VALUE,
-    MST_CALL_STRING,           /* in the name's string */
-    MST_CALL_SKIP,             /* in a value that is of no use */
-    MST_CALL_COMMA,            /* behind a value */
-    MST_CALL_NEXT,             /* behind an object of a list */
-    MST_CALL_BEGIN,            /* arguments must begin */
-    MST_CALL_ARGUMENTS,
-    MST_CALL_TAG_END
-} mst_call_state_t;
+#include "text/mst_toolcall_local.h"
 
 
 typedef size_t (*mst_toolcall_pt)(mst_toolcall_t *t, const char *p, size_t n,
@@ -47,22 +19,6 @@ static size_t mst_toolcall_thought(mst_toolcall_t *t, const char *p,
     size_t n, int *rc);
 static size_t mst_toolcall_between(mst_toolcall_t *t, const char *p,
     size_t n, int *rc);
-static size_t mst_toolcall_name(mst_toolcall_t *t, const char *p, size_t n,
-    int *rc);
-static size_t mst_toolcall_call_id(mst_toolcall_t *t, const char *p,
-    size_t n, int *rc);
-static size_t mst_toolcall_syntax(mst_toolcall_t *t, const char *p, size_t n,
-    int *rc);
-static size_t mst_toolcall_word(mst_toolcall_t *t, const char *p, size_t n,
-    int *rc);
-static size_t mst_toolcall_value(mst_toolcall_t *t, const char *p, size_t n,
-    int *rc);
-static size_t mst_toolcall_skip(mst_toolcall_t *t, const char *p, size_t n,
-    int *rc);
-static size_t mst_toolcall_begin(mst_toolcall_t *t, const char *p, size_t n,
-    int *rc);
-static size_t mst_toolcall_arguments(mst_toolcall_t *t, const char *p,
-    size_t n, int *rc);
 static size_t mst_toolcall_tag_end(mst_toolcall_t *t, const char *p,
     size_t n, int *rc);
 
@@ -71,11 +27,11 @@ static size_t mst_toolcall_tag_end(mst_toolcall_t *t, const char *p,
 
 static const mst_toolcall_pt  mst_toolcall_states[] = {
     mst_toolcall_plain, mst_toolcall_thought, mst_toolcall_between,
-    mst_toolcall_name, mst_toolcall_call_id, mst_toolcall_syntax,
-    mst_toolcall_syntax, mst_toolcall_syntax, mst_toolcall_word,
-    mst_toolcall_syntax, mst_toolcall_value, mst_toolcall_word,
-    mst_toolcall_skip, mst_toolcall_syntax, mst_toolcall_syntax,
-    mst_toolcall_begin, mst_toolcall_arguments, mst_toolcall_tag_end
+    mst_toolobject_name, mst_toolobject_id, mst_toolobject_syntax,
+    mst_toolobject_syntax, mst_toolobject_syntax, mst_toolobject_word,
+    mst_toolobject_syntax, mst_toolobject_value, mst_toolobject_word,
+    mst_toolobject_skip, mst_toolobject_syntax, mst_toolobject_syntax,
+    mst_toolobject_begin, mst_toolobject_arguments, mst_toolcall_tag_end
 };
 
 
@@ -109,7 +65,7 @@ mst_toolcall_fini(mst_toolcall_t *t)
 
 /* a call may begin: nothing of it is known */
 
-static void
+void
 mst_toolcall_start(mst_toolcall_t *t, mst_call_state_t state)
 {
     t->state = state;
@@ -166,7 +122,7 @@ mst_toolcall_tell(mst_toolcall_t *t)
 }
 
 
-static int
+int
 mst_toolcall_complete(mst_toolcall_t *t, mst_call_state_t next)
 {
     if (t->name.len == 0) {
@@ -194,39 +150,14 @@ mst_toolcall_complete(mst_toolcall_t *t, mst_call_state_t next)
 
 /* the rest may go out as it comes */
 
-static int
+int
 mst_toolcall_stream(mst_toolcall_t *t)
 {
     return t->whole || t->name.len == 0 ? MST_OK : mst_toolcall_tell(t);
 }
 
 
-static int
-mst_toolcall_take_name(mst_toolcall_t *t)
-{
-    size_t       n;
-    const char  *p;
-
-    p = t->word.data;
-    n = t->word.len;
-
-    while (n && (p[n - 1] == ' ' || p[n - 1] == '\n')) {
-        n--;
-    }
-
-    if (!mst_toolmark_is_name(mst_str(p, n))) {
-        t->bad = "its name is none of 1 to 64 letters, digits, \"_\" and "
-                 "\"-\"";
-        return MST_OK;
-    }
-
-    mst_buf_reset(&t->name);
-
-    return mst_buf_append(&t->name, p, n);
-}
-
-
-static size_t
+size_t
 mst_toolcall_space(const char *p, size_t n)
 {
     size_t  i;
@@ -317,362 +248,6 @@ mst_toolcall_between(mst_toolcall_t *t, const char *p, size_t n, int *rc)
 
     if (i < n) {
         t->state = MST_CALL_TEXT;
-    }
-
-    return i;
-}
-
-
-/*
- * How many of n bytes a word may look at: it is bad if it does not end among
- * them.  All that is taken before a mistake is taken in every way to cut the
- * text, since what was not is looked at again, as text.
- */
-
-static size_t
-mst_toolcall_room(mst_toolcall_t *t, size_t n, const char *why)
-{
-    size_t  room;
-
-    room = MST_TOOLCALL_WORD - t->word.len;
-
-    if (n <= room) {
-        return n;
-    }
-
-    t->bad = why;
-
-    return room;
-}
-
-
-/* ends at its mark, or, where a model left that out, at the arguments */
-
-static size_t
-mst_toolcall_name(mst_toolcall_t *t, const char *p, size_t n, int *rc)
-{
-    size_t  i;
-
-    i = t->word.len ? 0 : mst_toolcall_space(p, n);
-
-    if (i || n == 0) {
-        return i;
-    }
-
-    if (t->word.len == 0 && (p[0] == '[' || p[0] == '{')) {
-        t->named = 0;
-        t->list = p[0] == '[';
-        t->state = MST_CALL_ITEM;
-        return t->list;
-    }
-
-    n = mst_toolcall_room(t, n, "its name is too long");
-
-    for (i = 0; i < n && p[i] != '{'; i++) { /* void */ }
-
-    *rc = mst_buf_append(&t->word, p, i);
-
-    if (*rc == MST_OK && i < n) {
-        t->bad = NULL;
-        *rc = mst_toolcall_take_name(t);
-        t->state = MST_CALL_BEGIN;
-    }
-
-    return i;
-}
-
-
-static size_t
-mst_toolcall_call_id(mst_toolcall_t *t, const char *p, size_t n, int *rc)
-{
-    size_t  i;
-
-    n = mst_toolcall_room(t, n, "its id is too long");
-
-    for (i = 0; i < n && p[i] != '{'; i++) { /* void */ }
-
-    *rc = mst_buf_append(&t->word, p, i);
-
-    if (i < n) {
-        t->bad = NULL;
-        t->state = MST_CALL_BEGIN;
-    }
-
-    return i;
-}
-
-
-/* an id that fits is taken over, another one is replaced */
-
-static void
-mst_toolcall_take_id(mst_toolcall_t *t)
-{
-    size_t       i, n;
-    const char  *p;
-
-    p = t->word.data;
-    n = t->word.len;
-
-    for (i = mst_toolcall_space(p, n); i < n; i++) {
-        if (!mst_toolmark_is_alnum(p[i])) {
-            return;
-        }
-    }
-
-    i = mst_toolcall_space(p, n);
-
-    if (n - i == MST_TOOLMARK_ID) {
-        memcpy(t->id, p + i, MST_TOOLMARK_ID);
-        t->id[MST_TOOLMARK_ID] = '\0';
-    }
-}
-
-
-/* behind an object that is complete */
-
-static int
-mst_toolcall_close(mst_toolcall_t *t)
-{
-    return mst_toolcall_complete(t, t->list ? MST_CALL_NEXT
-                                    : t->tagged ? MST_CALL_TAG_END
-                                                : MST_CALL_BETWEEN);
-}
-
-
-/* one byte of punctuation, and space before it */
-
-static size_t
-mst_toolcall_syntax(mst_toolcall_t *t, const char *p, size_t n, int *rc)
-{
-    size_t  i;
-
-    static const struct {
-        char  c;
-        int   from;
-        int   to;
-    } steps[] = {
-        { '{', MST_CALL_ITEM, MST_CALL_KEY },
-        { '"', MST_CALL_KEY, MST_CALL_WORD },
-        { '"', MST_CALL_NEXT_KEY, MST_CALL_WORD },
-        { ':', MST_CALL_COLON, MST_CALL_VALUE },
-        { ',', MST_CALL_COMMA, MST_CALL_NEXT_KEY },
-        { ',', MST_CALL_NEXT, MST_CALL_ITEM },
-        { ']', MST_CALL_NEXT, MST_CALL_BETWEEN }
-    };
-
-    i = mst_toolcall_space(p, n);
-
-    if (i || n == 0) {
-        return i;
-    }
-
-    for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-
-        if (t->state != steps[i].from || p[0] != steps[i].c) {
-            continue;
-        }
-
-        t->state = steps[i].to;
-
-        if (t->state == MST_CALL_WORD) {
-            mst_buf_reset(&t->word);
-        }
-
-        if (t->state == MST_CALL_BETWEEN) {
-            mst_toolcall_start(t, MST_CALL_BETWEEN);
-        }
-
-        return 1;
-    }
-
-    if (p[0] == '}'
-        && (t->state == MST_CALL_COMMA || t->state == MST_CALL_KEY))
-    {
-        *rc = mst_toolcall_close(t);
-        return t->bad == NULL;
-    }
-
-    t->bad = "it is no JSON";
-
-    return 0;
-}
-
-
-/* a string without escapes: no key that counts and no name has any */
-
-static size_t
-mst_toolcall_word(mst_toolcall_t *t, const char *p, size_t n, int *rc)
-{
-    size_t  i;
-
-    n = mst_toolcall_room(t, n, "a key or its name is too long");
-
-    for (i = 0; i < n; i++) {
-        if (p[i] == '"' || p[i] == '\\' || (unsigned char) p[i] < 0x20) {
-            break;
-        }
-    }
-
-    *rc = mst_buf_append(&t->word, p, i);
-
-    if (i == n || *rc != MST_OK) {
-        return i;
-    }
-
-    t->bad = p[i] == '"' ? NULL : "a key or its name is no plain word";
-
-    if (t->bad) {
-        return i;
-    }
-
-    if (t->state == MST_CALL_WORD) {
-        t->state = MST_CALL_COLON;
-        return i + 1;
-    }
-
-    t->state = MST_CALL_COMMA;
-    *rc = mst_toolcall_take_name(t);
-
-    return t->bad ? i : i + 1;
-}
-
-
-static int
-mst_toolcall_key_is(const mst_toolcall_t *t, const char *key)
-{
-    return mst_str_eq(mst_str(t->word.data, t->word.len), key);
-}
-
-
-/* which value comes says its key */
-
-static size_t
-mst_toolcall_value(mst_toolcall_t *t, const char *p, size_t n, int *rc)
-{
-    size_t  i;
-
-    (void) rc;
-
-    i = mst_toolcall_space(p, n);
-
-    if (i || n == 0) {
-        return i;
-    }
-
-    if (mst_toolcall_key_is(t, "name")) {
-
-        if (p[0] != '"' || t->name.len) {
-            t->bad = "its name is no string, or comes twice";
-            return 0;
-        }
-
-        mst_buf_reset(&t->word);
-        t->state = MST_CALL_STRING;
-        return 1;
-    }
-
-    if (mst_toolcall_key_is(t, "arguments")
-        || mst_toolcall_key_is(t, "parameters"))
-    {
-        if (t->args.len || t->opened) {
-            t->bad = "its arguments come twice";
-            return 0;
-        }
-
-        t->state = MST_CALL_BEGIN;
-        return 0;
-    }
-
-    mst_json_scan_init(&t->scan);
-    t->state = MST_CALL_SKIP;
-
-    return 0;
-}
-
-
-static size_t
-mst_toolcall_skip(mst_toolcall_t *t, const char *p, size_t n, int *rc)
-{
-    int     got;
-    size_t  i;
-
-    (void) rc;
-
-    for (i = 0; i < n; i++) {
-        got = mst_json_scan_push(&t->scan, p[i]);
-
-        if (got == MST_OK) {
-            continue;
-        }
-
-        if (got == MST_ERROR) {
-            t->bad = "it is no JSON";
-            return i;
-        }
-
-        t->state = MST_CALL_COMMA;
-
-        return got == MST_DONE ? i + 1 : i;
-    }
-
-    return n;
-}
-
-
-static size_t
-mst_toolcall_begin(mst_toolcall_t *t, const char *p, size_t n, int *rc)
-{
-    size_t  i;
-
-    i = mst_toolcall_space(p, n);
-
-    if (i || n == 0) {
-        return i;
-    }
-
-    if (p[0] != '{') {
-        t->bad = "its arguments are no object";
-        return 0;
-    }
-
-    mst_json_scan_init(&t->scan);
-    t->state = MST_CALL_ARGUMENTS;
-    *rc = mst_toolcall_stream(t);
-
-    return 0;
-}
-
-
-static size_t
-mst_toolcall_arguments(mst_toolcall_t *t, const char *p, size_t n, int *rc)
-{
-    int     got;
-    size_t  i;
-
-    got = MST_OK;
-
-    for (i = 0; i < n && got == MST_OK; i++) {
-        got = mst_json_scan_push(&t->scan, p[i]);
-    }
-
-    i -= got == MST_ERROR;
-
-    if (i) {
-        *rc = t->opened ? t->sink->arguments(t->data, p, i)
-                        : mst_buf_append(&t->args, p, i);
-    }
-
-    if (got == MST_ERROR) {
-        t->bad = "its arguments are no JSON";
-
-    } else if (got == MST_DONE && *rc == MST_OK) {
-
-        if (t->named) {
-            *rc = mst_toolcall_complete(t, MST_CALL_BETWEEN);
-
-        } else {
-            t->state = MST_CALL_COMMA;
-        }
     }
 
     return i;
@@ -775,16 +350,16 @@ mst_toolcall_mark_inside(mst_toolcall_t *t, uint32_t id)
     rc = MST_OK;
 
     if (id == t->marks->id && t->state == MST_CALL_NAME) {
-        rc = mst_toolcall_take_name(t);
+        rc = mst_toolobject_take_name(t);
         mst_buf_reset(&t->word);
         t->state = MST_CALL_ID;
 
     } else if (id == t->marks->arguments && t->state == MST_CALL_NAME) {
-        rc = mst_toolcall_take_name(t);
+        rc = mst_toolobject_take_name(t);
         t->state = MST_CALL_BEGIN;
 
     } else if (id == t->marks->arguments && t->state == MST_CALL_ID) {
-        mst_toolcall_take_id(t);
+        mst_toolobject_take_id(t);
         t->state = MST_CALL_BEGIN;
 
     } else {
