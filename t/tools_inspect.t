@@ -12,6 +12,7 @@ use Test::More;
 
 use lib 't/lib';
 use MistralProgram;
+use MistralTiny;
 
 inspect();
 random();
@@ -27,6 +28,7 @@ sub inspect {
     like($r->{out}, qr/^Q4_1 +210 +106168320 +66355200$/m, 'inspect: types');
     like($r->{out}, qr/^chat template: ChatML \(SmolLM2\)$/m,
          'inspect: template');
+    like($r->{out}, qr/^tool calls: +none$/m, 'inspect: calls');
     like($r->{out}, qr/^would run: +yes$/m, 'inspect: would run');
 
     my $j = decode_json(run('inspect', '--context', 1000, '--batch', 4,
@@ -75,6 +77,24 @@ sub inspect {
     is($j->{tokenizer}{known}, JSON::PP::false, 'not known');
     is($j->{shape}{layers}, 30, 'what is known is shown');
     unlink "$Dir/bad.gguf";
+
+    # the form of calls is what the template's text names
+
+    for (['<tool_call>', '<tool_call> tags'],
+         ['{"name": "f", "parameters": ', 'JSON with name and parameters'],
+         ['', undef])
+    {
+        my ($text, $form) = @$_;
+        my $said = $form // 'none';
+
+        checkpoint("$Dir/calls", 'mistral-plain', template => "{{ tools }}"
+                   . "{{ messages }}{{ '$text' }}");
+        like(run('inspect', "$Dir/calls")->{out},
+             qr/^tool calls: +\Q$said\E$/m,
+             "inspect, a template with \"$text\"");
+        is(decode_json(run('inspect', '--json', "$Dir/calls")->{out})
+           ->{calls}, $form, 'and in JSON');
+    }
 
     spew("$Dir/text", "no model\n");
     $r = run('inspect', "$Dir/text");

@@ -9,11 +9,14 @@
 #include "api/mst_call.h"
 #include "api/mst_chat.h"
 #include "api/mst_tools.h"
+#include "base/mst_mem.h"
 
 
 #define MST_TOOLS_NAME  64         /* bytes of a name, at most */
 
 
+static const json_t *mst_tools_name_of(const json_t *tool);
+static int mst_tools_keep(const json_t *list, mst_tools_t *tools);
 static int mst_tools_one(const mst_field_t *f);
 static int mst_tools_function(const mst_field_t *f);
 static int mst_tools_name(const mst_field_t *f, mst_str_t *name);
@@ -72,10 +75,7 @@ mst_tools_parse(const mst_field_t *f, mst_buf_t *text, mst_tools_t *tools)
     }
 
     if (n) {
-        tools->owned = mst_call_dump(list, &tools->json.len);
-        tools->json.data = tools->owned;
-
-        if (tools->owned == NULL) {
+        if (mst_tools_keep(list, tools) != MST_OK) {
             return mst_api_error_set(f->e, 500, NULL, NULL, "out of memory");
         }
     }
@@ -84,6 +84,72 @@ mst_tools_parse(const mst_field_t *f, mst_buf_t *text, mst_tools_t *tools)
     tools->single = !parallel;
 
     return mst_tools_choice(f, list, text, tools);
+}
+
+
+static const json_t *
+mst_tools_name_of(const json_t *tool)
+{
+    return json_object_get(json_object_get(tool, "function"), "name");
+}
+
+
+static int
+mst_tools_keep(const json_t *list, mst_tools_t *tools)
+{
+    char    *p;
+    size_t   i, len, size;
+    json_t  *tool;
+
+    tools->owned = mst_call_dump(list, &len);
+    if (tools->owned == NULL) {
+        return MST_ERROR;
+    }
+
+    size = len;
+
+    json_array_foreach(list, i, tool) {
+        size += json_string_length(mst_tools_name_of(tool)) + 1;
+    }
+
+    p = mst_realloc(tools->owned, size, 1);
+    if (p == NULL) {
+        return MST_ERROR;
+    }
+
+    tools->owned = p;
+    tools->json = mst_str(p, len);
+    p += len;
+
+    json_array_foreach(list, i, tool) {
+        p = stpcpy(p, json_string_value(mst_tools_name_of(tool)));
+        *p++ = '\n';
+    }
+
+    tools->names = mst_str(tools->json.data + len, size - len);
+
+    return MST_OK;
+}
+
+
+int
+mst_tools_has(const mst_tools_t *tools, mst_str_t name)
+{
+    size_t      n;
+    mst_str_t   rest;
+
+    for (rest = tools->names; rest.len; /* void */) {
+        n = (size_t) ((const char *) memchr(rest.data, '\n', rest.len)
+                      - rest.data);
+
+        if (n == name.len && memcmp(rest.data, name.data, n) == 0) {
+            return 1;
+        }
+
+        rest = mst_str(rest.data + n + 1, rest.len - n - 1);
+    }
+
+    return 0;
 }
 
 
@@ -262,6 +328,7 @@ mst_tools_named(const mst_field_t *f, const json_t *list, json_t *value,
     size_t         i;
     json_t        *tool;
     mst_field_t    choice;
+    const json_t  *known;
 
     choice.object = json_is_object(value)
                     ? json_object_get(value, "function") : NULL;
@@ -279,10 +346,10 @@ mst_tools_named(const mst_field_t *f, const json_t *list, json_t *value,
     }
 
     json_array_foreach(list, i, tool) {
-        tool = json_object_get(json_object_get(tool, "function"), "name");
+        known = mst_tools_name_of(tool);
 
-        if (json_string_length(tool) == name->len
-            && memcmp(json_string_value(tool), name->data, name->len) == 0)
+        if (json_string_length(known) == name->len
+            && memcmp(json_string_value(known), name->data, name->len) == 0)
         {
             return MST_OK;
         }

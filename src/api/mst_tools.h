@@ -31,7 +31,8 @@ typedef struct {
     mst_str_t           name;      /* of the tool that must be called */
     int                 single;    /* "parallel_tool_calls": false */
     mst_str_t           json;      /* the list as compact JSON; len 0: none */
-    char               *owned;     /* its memory, mst_free() it */
+    mst_str_t           names;     /* of all, each with a newline behind */
+    char               *owned;     /* memory of both, mst_free() it */
 } mst_tools_t;
 
 
@@ -42,6 +43,9 @@ typedef struct {
  */
 int mst_tools_parse(const mst_field_t *f, mst_buf_t *text,
     mst_tools_t *tools);
+
+/* one of them has this name */
+int mst_tools_has(const mst_tools_t *tools, mst_str_t name);
 
 
 #endif /* MST_TOOLS_H */

@@ -67,10 +67,7 @@ ngx_http_mistral_template_create(ngx_http_mistral_model_t *m,
 void
 ngx_http_mistral_template_marks(ngx_http_mistral_model_t *m)
 {
-    m->marks.tags = m->template
-                    && mst_template_mentions(m->template, MST_TOOLMARK_TAG);
-
-    mst_toolmark_find(&m->marks, m->tokenizer, m->marks.tags);
+    mst_template_marks(m->template, m->tokenizer, &m->marks);
 
     m->fim = mst_fim_can(m->tokenizer);
     m->tools = m->template && mst_template_shows_tools(m->template)

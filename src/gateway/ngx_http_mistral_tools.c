@@ -21,6 +21,7 @@ static int ngx_http_mistral_tools_call(void *data, mst_str_t name,
 static int ngx_http_mistral_tools_arguments(void *data, const char *p,
     size_t n);
 static void ngx_http_mistral_tools_broken(void *data, const char *why);
+static int ngx_http_mistral_tools_known(void *data, mst_str_t name);
 
 
 static const mst_toolcall_sink_t  ngx_http_mistral_tools_sink = {
@@ -28,7 +29,8 @@ static const mst_toolcall_sink_t  ngx_http_mistral_tools_sink = {
     ngx_http_mistral_tools_thought,
     ngx_http_mistral_tools_call,
     ngx_http_mistral_tools_arguments,
-    ngx_http_mistral_tools_broken
+    ngx_http_mistral_tools_broken,
+    ngx_http_mistral_tools_known
 };
 
 
@@ -108,15 +110,19 @@ ngx_http_mistral_tools_force(ngx_http_mistral_ctx_t *ctx,
 ngx_int_t
 ngx_http_mistral_tools_bias(ngx_http_mistral_ctx_t *ctx)
 {
-    mst_bias_t     *bias;
-    mst_request_t  *body;
+    int64_t          mark;
+    mst_bias_t      *bias;
+    mst_request_t   *body;
+    mst_toolmark_t  *marks;
 
     body = ctx->body;
+    marks = &ctx->model->marks;
+    mark = marks->form == MST_TOOLMARK_BRACKETS ? marks->calls : marks->tag;
 
     ctx->bias = body->bias;
     ctx->n_bias = (uint32_t) body->n_bias;
 
-    if (body->tools.choice != MST_TOOLS_NONE || ctx->model->marks.calls < 0
+    if (body->tools.choice != MST_TOOLS_NONE || mark < 0
         || body->n_bias >= MST_MAX_BIAS)
     {
         return NGX_OK;
@@ -132,7 +138,7 @@ ngx_http_mistral_tools_bias(ngx_http_mistral_ctx_t *ctx)
         ngx_memcpy(bias, body->bias, body->n_bias * sizeof(mst_bias_t));
     }
 
-    bias[body->n_bias].id = (uint32_t) ctx->model->marks.calls;
+    bias[body->n_bias].id = (uint32_t) mark;
     bias[body->n_bias].value = NGX_HTTP_MISTRAL_BAN;
 
     ctx->bias = bias;
@@ -160,15 +166,13 @@ ngx_http_mistral_tools_init(ngx_http_mistral_choice_t *choice)
 
     *marks = ctx->model->marks;
 
-    if (tools->choice == MST_TOOLS_NONE) {
-        marks->calls = -1;
-        marks->tags = 0;
-    }
+    /* tags and objects are text: they are looked for where a call is
+       expected */
 
-    /* tags are text: they are looked for where a call is expected */
-
-    if (tools->n == 0) {
-        marks->tags = 0;
+    if (tools->choice == MST_TOOLS_NONE
+        || (tools->n == 0 && marks->form != MST_TOOLMARK_BRACKETS))
+    {
+        mst_toolmark_drop(marks);
     }
 
     if (ctx->api != MST_API_CHAT
@@ -317,4 +321,13 @@ ngx_http_mistral_tools_broken(void *data, const char *why)
                   "mistral: request \"%V\": what model \"%V\" began as a call "
                   "of a tool is given as text: %s", &ctx->id,
                   &ctx->model->name, why);
+}
+
+
+static int
+ngx_http_mistral_tools_known(void *data, mst_str_t name)
+{
+    ngx_http_mistral_choice_t *choice = data;
+
+    return mst_tools_has(&choice->ctx->body->tools, name);
 }

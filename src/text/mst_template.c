@@ -149,6 +149,14 @@ mst_template_shows_tools(const mst_template_t *t)
 }
 
 
+void
+mst_template_marks(const mst_template_t *t, const mst_tokenizer_t *vocab,
+    mst_toolmark_t *m)
+{
+    mst_toolmark_find(m, vocab, mst_toolmark_form(t ? t->source : NULL));
+}
+
+
 static mst_template_t *
 mst_template_create(const char *name, mst_err_t *err)
 {

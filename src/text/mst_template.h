@@ -21,6 +21,7 @@
 #include "file/mst_gguf.h"
 #include "text/mst_prompt.h"
 #include "text/mst_tokenizer_dir.h"
+#include "text/mst_toolmark.h"
 
 
 typedef struct mst_template_s  mst_template_t;
@@ -92,6 +93,10 @@ int mst_template_render_chat(const mst_template_t *t,
 
 /* tools are shown to the model */
 int mst_template_shows_tools(const mst_template_t *t);
+
+/* how a model with this template, which may be NULL, calls them */
+void mst_template_marks(const mst_template_t *t, const mst_tokenizer_t *vocab,
+    mst_toolmark_t *m);
 
 
 #endif /* MST_TEMPLATE_H */

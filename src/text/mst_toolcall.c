@@ -45,6 +45,7 @@ mst_toolcall_init(mst_toolcall_t *t, const mst_toolmark_t *marks,
     t->sink = sink;
     t->data = data;
     t->state = MST_CALL_TEXT;
+    t->fresh = 1;
 
     mst_buf_init(&t->raw);
     mst_buf_init(&t->word);
@@ -79,15 +80,34 @@ mst_toolcall_start(mst_toolcall_t *t, mst_call_state_t state)
 }
 
 
-/* text that the call is not made of any more */
+/* is there only space between the line's beginning and what comes next? */
+
+static void
+mst_toolcall_line(mst_toolcall_t *t, const char *p, size_t n)
+{
+    size_t  i;
+
+    for (i = 0; i < n; i++) {
+        t->fresh = p[i] == '\n' || (t->fresh && mst_toolcall_space(p + i, 1));
+    }
+}
+
+
+/* text that the call is not made of any more; JSON that names no tool is
+   nothing that a log should have */
 
 static int
 mst_toolcall_broken(mst_toolcall_t *t)
 {
-    t->sink->broken(t->data, t->bad);
+    if (!t->bare || t->name.len) {
+        t->sink->broken(t->data, t->bad);
+    }
+
     t->bad = NULL;
     t->state = MST_CALL_TEXT;
     t->matched = 0;
+
+    mst_toolcall_line(t, t->raw.data, t->raw.len);
 
     return t->raw.len ? t->sink->text(t->data, t->raw.data, t->raw.len)
                       : MST_OK;
@@ -127,6 +147,11 @@ mst_toolcall_complete(mst_toolcall_t *t, mst_call_state_t next)
 {
     if (t->name.len == 0) {
         t->bad = "it has no name";
+        return MST_OK;
+    }
+
+    if (t->bare && t->args.len == 0 && !t->opened) {
+        t->bad = "it has no arguments";
         return MST_OK;
     }
 
@@ -172,59 +197,123 @@ mst_toolcall_space(const char *p, size_t n)
 }
 
 
+/* a tag that is looked for in the text; NULL: none is */
+
+static const char *
+mst_toolcall_tag(const mst_toolcall_t *t)
+{
+    switch (t->marks->form) {
+
+    case MST_TOOLMARK_TAGS:
+        return MST_TOOLMARK_TAG;
+
+    case MST_TOOLMARK_BARE:
+        return t->marks->tag < 0 ? MST_TOOLMARK_PYTHON : NULL;
+
+    default:
+        return NULL;
+    }
+}
+
+
+/* an object behind a tag, or a mark that is one, or behind nothing */
+
+static int
+mst_toolcall_object(mst_toolcall_t *t, int bare, const char *tag)
+{
+    t->list = 0;
+    t->named = 0;
+    t->tagged = t->marks->form == MST_TOOLMARK_TAGS;
+    t->bare = bare;
+    t->matched = 0;
+
+    mst_toolcall_start(t, MST_CALL_ITEM);
+
+    return tag ? mst_buf_text(&t->raw, tag) : MST_OK;
+}
+
+
+/* the bytes of a tag that is none */
+
+static int
+mst_toolcall_release(mst_toolcall_t *t)
+{
+    size_t  n;
+
+    n = t->matched;
+    t->matched = 0;
+
+    return n ? t->sink->text(t->data, mst_toolcall_tag(t), n) : MST_OK;
+}
+
+
+/* how many of n bytes are text for certain: neither a tag may begin behind
+   them nor an object in a line of its own, and none may have begun before */
+
+static size_t
+mst_toolcall_sure(mst_toolcall_t *t, const char *tag, const char *p,
+    size_t n)
+{
+    size_t  i;
+
+    for (i = 0; i < n; i++) {
+
+        if ((tag && p[i] == tag[0])
+            || (t->marks->form == MST_TOOLMARK_BARE && t->fresh
+                && p[i] == '{'))
+        {
+            break;
+        }
+
+        mst_toolcall_line(t, p + i, 1);
+    }
+
+    return i;
+}
+
+
 /* "<" begins the tag and nothing else in it: a byte that does not go on is
    either the beginning of another one or none of it */
 
 static size_t
 mst_toolcall_plain(mst_toolcall_t *t, const char *p, size_t n, int *rc)
 {
-    size_t  i, start;
+    size_t       i;
+    const char  *tag;
 
-    if (!t->marks->tags) {
+    if (t->marks->form == MST_TOOLMARK_BRACKETS) {
         *rc = t->sink->text(t->data, p, n);
         return n;
     }
 
-    start = 0;
+    tag = mst_toolcall_tag(t);
 
-    for (i = 0; i < n && *rc == MST_OK; i++) {
+    if (t->matched && p[0] != tag[t->matched]) {
+        *rc = mst_toolcall_release(t);
+        return 0;
+    }
 
-        if (p[i] == MST_TOOLMARK_TAG[t->matched]) {
+    if (t->matched == 0) {
+        i = mst_toolcall_sure(t, tag, p, n);
 
-            if (t->matched == 0 && i > start) {
-                *rc = t->sink->text(t->data, p + start, i - start);
-            }
-
-            t->matched++;
-            start = i + 1;
-
-            if (t->matched == sizeof(MST_TOOLMARK_TAG) - 1) {
-                t->matched = 0;
-                t->list = 0;
-                t->named = 0;
-                t->tagged = 1;
-                mst_toolcall_start(t, MST_CALL_ITEM);
-                *rc = *rc == MST_OK
-                      ? mst_buf_text(&t->raw, MST_TOOLMARK_TAG) : *rc;
-                return i + 1;
-            }
-
-            continue;
+        if (i) {
+            *rc = t->sink->text(t->data, p, i);
+            return i;
         }
 
-        if (t->matched) {
-            *rc = t->sink->text(t->data, MST_TOOLMARK_TAG, t->matched);
-            t->matched = 0;
-            start = i;
-            i--;
+        if (p[0] == '{') {
+            *rc = mst_toolcall_object(t, 1, NULL);
+            return 0;
         }
     }
 
-    if (*rc == MST_OK && i > start) {
-        *rc = t->sink->text(t->data, p + start, i - start);
+    t->fresh = 0;
+
+    if (tag[++t->matched] == '\0') {
+        *rc = mst_toolcall_object(t, 0, tag);
     }
 
-    return n;
+    return 1;
 }
 
 
@@ -237,20 +326,50 @@ mst_toolcall_thought(mst_toolcall_t *t, const char *p, size_t n, int *rc)
 }
 
 
+/* what would have led to another call is text */
+
+static int
+mst_toolcall_behind(mst_toolcall_t *t)
+{
+    size_t  n;
+
+    n = t->raw.len;
+    t->raw.len = 0;
+    t->fresh = 0;
+
+    return n ? t->sink->text(t->data, t->raw.data, n) : MST_OK;
+}
+
+
 static size_t
 mst_toolcall_between(mst_toolcall_t *t, const char *p, size_t n, int *rc)
 {
     size_t  i;
 
-    (void) rc;
-
     i = mst_toolcall_space(p, n);
 
-    if (i < n) {
-        t->state = MST_CALL_TEXT;
+    if (i) {
+        *rc = t->raw.len ? mst_buf_append(&t->raw, p, i) : MST_OK;
+        return i;
     }
 
-    return i;
+    if (t->marks->form == MST_TOOLMARK_BARE) {
+
+        if (p[0] == '{') {
+            *rc = mst_toolcall_object(t, t->bare, NULL);
+            return 0;
+        }
+
+        if (p[0] == ';' && t->raw.len == 0) {
+            *rc = mst_buf_char(&t->raw, ';');
+            return 1;
+        }
+    }
+
+    *rc = mst_toolcall_behind(t);
+    t->state = MST_CALL_TEXT;
+
+    return 0;
 }
 
 
@@ -382,16 +501,14 @@ mst_toolcall_mark(mst_toolcall_t *t, uint32_t id)
     }
 
     if (t->state == MST_CALL_NEXT || t->state == MST_CALL_TAG_END) {
-        t->state = MST_CALL_BETWEEN;           /* what it had is complete */
+        mst_toolcall_start(t, MST_CALL_BETWEEN);   /* that was complete */
         t->matched = 0;
     }
 
-    if (t->matched) {
-        if (t->sink->text(t->data, MST_TOOLMARK_TAG, t->matched) != MST_OK) {
-            return MST_ERROR;
-        }
-
-        t->matched = 0;
+    if (mst_toolcall_release(t) != MST_OK
+        || (t->state == MST_CALL_BETWEEN && mst_toolcall_behind(t) != MST_OK))
+    {
+        return MST_ERROR;
     }
 
     if (t->state >= MST_CALL_NAME) {
@@ -405,13 +522,18 @@ mst_toolcall_mark(mst_toolcall_t *t, uint32_t id)
         }
     }
 
-    if (id == m->calls || id == m->tag) {
-        t->tagged = id == m->tag;
-        t->named = !t->tagged;
-        t->list = 0;
-        mst_toolcall_start(t, t->tagged ? MST_CALL_ITEM : MST_CALL_NAME);
+    if (id == m->tag) {
+        return mst_toolcall_object(t, 0, m->form == MST_TOOLMARK_TAGS
+                                         ? MST_TOOLMARK_TAG : NULL);
+    }
 
-        return t->tagged ? mst_buf_text(&t->raw, MST_TOOLMARK_TAG) : MST_OK;
+    if (id == m->calls) {
+        t->list = 0;
+        t->named = 1;
+        t->tagged = 0;
+        t->bare = 0;
+        mst_toolcall_start(t, MST_CALL_NAME);
+        return MST_OK;
     }
 
     if (id == m->think) {
@@ -453,11 +575,12 @@ mst_toolcall_finish(mst_toolcall_t *t)
     switch (t->state) {
 
     case MST_CALL_TEXT:
-        return t->matched == 0 ? MST_OK
-               : t->sink->text(t->data, MST_TOOLMARK_TAG, t->matched);
+        return mst_toolcall_release(t);
+
+    case MST_CALL_BETWEEN:
+        return mst_toolcall_behind(t);
 
     case MST_CALL_THOUGHT:
-    case MST_CALL_BETWEEN:
     case MST_CALL_NEXT:
     case MST_CALL_TAG_END:
         return MST_OK;

@@ -7,11 +7,18 @@
  *   [TOOL_CALLS] f [CALL_ID] id [ARGS] {...}  [TOOL_CALLS] ... v11
  *   [TOOL_CALLS] f [ARGS] {...}  [TOOL_CALLS] ...              v13 and later
  *   <tool_call>{"name": "f", "arguments": {...}}</tool_call>   Hermes, Qwen
+ *   {"name": "f", "parameters": {...}}; {"name": ...           Llama 3.1
+ *   <|python_tag|>{"name": "f", "parameters": {...}}           Llama 3.1
  *   [THINK] ... [/THINK]                                       v13 and later
  *
  * The words in brackets are control tokens and known by their ids alone, so
- * that no text is ever taken for one; "<tool_call>" is text.  Which of the
- * first three it is shows in what follows [TOOL_CALLS].
+ * that no text is ever taken for one; "<tool_call>" is text, <|python_tag|>
+ * where the vocabulary has no such token.  Which of the first three it is
+ * shows in what follows [TOOL_CALLS].
+ *
+ * A bare object is a call when it begins a line, or follows another one
+ * behind ";" or space, has both a name, which one of the tools must have, and
+ * arguments, and has no key of another kind: an answer may be JSON, too.
  *
  * What is no call is text, to the last byte.  "whole": a call is told when
  * it is complete, so one that turns out malformed is all text.  Otherwise it
@@ -42,6 +49,9 @@ typedef struct {
 
     /* for the log: what began as a call is none */
     void (*broken)(void *data, const char *why);
+
+    /* has a tool this name?  Asked of bare objects alone. */
+    int  (*known)(void *data, mst_str_t name);
 } mst_toolcall_sink_t;
 
 
@@ -57,6 +67,8 @@ typedef struct {
     int                          named;    /* name [ARGS], not an object */
     int                          list;     /* objects in brackets */
     int                          tagged;   /* an object between tags */
+    int                          bare;     /* an object without any mark */
+    int                          fresh;    /* only space in this line */
     int                          opened;   /* the sink knows of this call */
     int                          ended;    /* single: it has come */
     uint32_t                     n;        /* calls that the sink knows of */

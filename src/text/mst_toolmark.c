@@ -10,21 +10,105 @@
 #include "text/mst_toolmark.h"
 
 
+/* "name": as a template spells it, in quotes that it may have to escape */
+
+static int
+mst_toolmark_has_key(const char *text, const char *name)
+{
+    size_t       n;
+    const char  *p;
+
+    n = strlen(name);
+
+    for (p = strstr(text, name); p; p = strstr(p + n, name)) {
+
+        if (p > text && p[-1] == '"'
+            && (strncmp(p + n, "\":", 2) == 0
+                || strncmp(p + n, "\\\":", 3) == 0))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+mst_toolmark_form_t
+mst_toolmark_form(const char *text)
+{
+    if (text == NULL || strstr(text, "[TOOL_CALLS]")) {
+        return MST_TOOLMARK_BRACKETS;
+    }
+
+    if (strstr(text, MST_TOOLMARK_TAG)) {
+        return MST_TOOLMARK_TAGS;
+    }
+
+    return strstr(text, MST_TOOLMARK_PYTHON)
+           || (mst_toolmark_has_key(text, "name")
+               && mst_toolmark_has_key(text, "parameters"))
+           ? MST_TOOLMARK_BARE : MST_TOOLMARK_BRACKETS;
+}
+
+
 void
-mst_toolmark_find(mst_toolmark_t *m, const mst_tokenizer_t *t, int tags)
+mst_toolmark_find(mst_toolmark_t *m, const mst_tokenizer_t *t,
+    mst_toolmark_form_t form)
 {
     m->calls = mst_tokenizer_control(t, "[TOOL_CALLS]");
     m->id = mst_tokenizer_control(t, "[CALL_ID]");
     m->arguments = mst_tokenizer_control(t, "[ARGS]");
     m->think = mst_tokenizer_control(t, "[THINK]");
     m->think_end = mst_tokenizer_control(t, "[/THINK]");
+    m->tag = -1;
+    m->form = form;
 
     /* with [THINK] came the versions whose calls have none */
 
     m->ids = m->id >= 0 && m->think < 0;
 
-    m->tags = tags && m->calls < 0;
-    m->tag = m->tags ? mst_tokenizer_control(t, MST_TOOLMARK_TAG) : -1;
+    if (form != MST_TOOLMARK_BRACKETS) {
+        m->calls = -1;
+        m->id = -1;
+        m->arguments = -1;
+        m->ids = 0;
+        m->tag = mst_tokenizer_control(t, form == MST_TOOLMARK_TAGS
+                                          ? MST_TOOLMARK_TAG
+                                          : MST_TOOLMARK_PYTHON);
+    }
+}
+
+
+void
+mst_toolmark_drop(mst_toolmark_t *m)
+{
+    m->calls = -1;
+    m->tag = -1;
+    m->form = MST_TOOLMARK_BRACKETS;
+}
+
+
+const char *
+mst_toolmark_name(const mst_toolmark_t *m)
+{
+    if (!mst_toolmark_can(m)) {
+        return "none";
+    }
+
+    switch (m->form) {
+
+    case MST_TOOLMARK_TAGS:
+        return "<tool_call> tags";
+
+    case MST_TOOLMARK_BARE:
+        return "JSON with name and parameters";
+
+    default:
+        return m->arguments < 0 ? "[TOOL_CALLS] and a JSON list"
+               : m->ids ? "[TOOL_CALLS] name [CALL_ID] id [ARGS] JSON"
+                        : "[TOOL_CALLS] name [ARGS] JSON";
+    }
 }
 
 
@@ -94,19 +178,27 @@ mst_toolmark_force_object(const mst_toolmark_t *m, mst_str_t name,
 
     mst_buf_init(&text);
 
-    if (m->tags && m->tag < 0) {
+    if (m->form == MST_TOOLMARK_TAGS && m->tag < 0) {
         (void) mst_buf_text(&text, MST_TOOLMARK_TAG);
     }
 
-    if (m->tags) {
+    if (m->form == MST_TOOLMARK_TAGS) {
         (void) mst_buf_char(&text, '\n');
     }
 
+    if (m->form == MST_TOOLMARK_BRACKETS && name.len) {
+        (void) mst_buf_char(&text, '[');
+    }
+
+    if (name.len || m->form == MST_TOOLMARK_BARE) {
+        (void) mst_buf_text(&text, "{\"name\": \"");
+    }
+
     if (name.len) {
-        (void) mst_buf_text(&text, m->tags ? "{\"name\": \""
-                                           : "[{\"name\": \"");
         (void) mst_buf_str(&text, name);
-        (void) mst_buf_text(&text, "\", \"arguments\":");
+        (void) mst_buf_text(&text, m->form == MST_TOOLMARK_BARE
+                                   ? "\", \"parameters\":"
+                                   : "\", \"arguments\":");
     }
 
     rc = text.failed ? MST_ERROR
@@ -124,7 +216,8 @@ mst_toolmark_force(const mst_toolmark_t *m, mst_str_t name,
 {
     int64_t  mark;
 
-    mark = m->calls >= 0 ? m->calls : m->tag;
+    mark = m->form == MST_TOOLMARK_BRACKETS ? m->calls
+           : m->form == MST_TOOLMARK_TAGS ? m->tag : -1;
 
     if (!mst_toolmark_can(m)) {
         return MST_DECLINED;
@@ -134,7 +227,7 @@ mst_toolmark_force(const mst_toolmark_t *m, mst_str_t name,
         return MST_ERROR;
     }
 
-    if (m->tags || m->arguments < 0) {
+    if (m->form != MST_TOOLMARK_BRACKETS || m->arguments < 0) {
         return mst_toolmark_force_object(m, name, prompt);
     }
 

@@ -20,6 +20,16 @@
 
 #define MST_TOOLMARK_TAG      "<tool_call>"
 #define MST_TOOLMARK_TAG_END  "</tool_call>"
+#define MST_TOOLMARK_PYTHON   "<|python_tag|>"
+
+
+/* what a template's own text names decides, never the name of a model */
+typedef enum {
+    MST_TOOLMARK_BRACKETS,     /* [TOOL_CALLS], where the vocabulary has it */
+    MST_TOOLMARK_TAGS,         /* <tool_call> object </tool_call> */
+    MST_TOOLMARK_BARE          /* an object on a line of its own, or behind
+                                  <|python_tag|> */
+} mst_toolmark_form_t;
 
 
 /* control tokens of a vocabulary, -1: it has none */
@@ -29,22 +39,30 @@ typedef struct {
     int64_t  arguments;        /* [ARGS] */
     int64_t  think;            /* [THINK] */
     int64_t  think_end;        /* [/THINK] */
-    int64_t  tag;              /* <tool_call> where that is a token */
+    int64_t  tag;              /* <tool_call>, <|python_tag|> */
     int      ids;              /* calls that are forced have one */
-    int      tags;             /* calls stand between tags in the text */
+    int      form;             /* mst_toolmark_form_t */
 } mst_toolmark_t;
 
 
-/* tags: the model's template is of the kind that has them */
+/* the form that the text of a template names; text may be NULL */
+mst_toolmark_form_t mst_toolmark_form(const char *text);
+
 void mst_toolmark_find(mst_toolmark_t *m, const mst_tokenizer_t *t,
-    int tags);
+    mst_toolmark_form_t form);
 
 /* calls can be told at all */
 static inline int
 mst_toolmark_can(const mst_toolmark_t *m)
 {
-    return m->calls >= 0 || m->tags;
+    return m->calls >= 0 || m->form != MST_TOOLMARK_BRACKETS;
 }
+
+/* none of them from here on; thoughts are told all the same */
+void mst_toolmark_drop(mst_toolmark_t *m);
+
+/* the form in words, for people */
+const char *mst_toolmark_name(const mst_toolmark_t *m);
 
 /* ids of 9 letters and digits, the same for the same seed and n; with NUL */
 void mst_toolmark_id(uint64_t seed, uint32_t n, char id[MST_TOOLMARK_ID + 1]);

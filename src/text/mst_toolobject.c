@@ -28,6 +28,11 @@ mst_toolobject_take_name(mst_toolcall_t *t)
         return MST_OK;
     }
 
+    if (t->bare && !t->sink->known(t->data, mst_str(p, n))) {
+        t->bad = "it names none of the tools";
+        return MST_OK;
+    }
+
     mst_buf_reset(&t->name);
 
     return mst_buf_append(&t->name, p, n);
@@ -291,6 +296,13 @@ mst_toolobject_value(mst_toolcall_t *t, const char *p, size_t n, int *rc)
         }
 
         t->state = MST_CALL_BEGIN;
+        return 0;
+    }
+
+    if (t->bare && !mst_toolobject_key_is(t, "type")
+        && !mst_toolobject_key_is(t, "id"))
+    {
+        t->bad = "it has a key that no call has";
         return 0;
     }
 

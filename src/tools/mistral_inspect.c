@@ -171,6 +171,23 @@ mistral_inspect_tensors(mistral_inspect_t *m)
 
 
 static void
+mistral_inspect_template(mistral_inspect_t *m)
+{
+    mst_err_t  err;
+
+    err.text[0] = '\0';
+    m->template = mistral_words_template(&m->words, &err);
+
+    if (m->template == NULL) {
+        *mistral_inspect_reason(m) = err;
+        return;
+    }
+
+    mst_template_marks(m->template, m->words.tokenizer, &m->marks);
+}
+
+
+static void
 mistral_inspect_words(mistral_inspect_t *m)
 {
     char       pre[32];
@@ -193,11 +210,7 @@ mistral_inspect_words(mistral_inspect_t *m)
         return;                        /* a template needs its tokens */
     }
 
-    m->template = mistral_words_template(&m->words, &err);
-
-    if (m->template == NULL) {
-        *mistral_inspect_reason(m) = err;
-    }
+    mistral_inspect_template(m);
 }
 
 
@@ -232,11 +245,7 @@ mistral_inspect_directory(mistral_inspect_t *m)
         return;
     }
 
-    m->template = mistral_words_template(&m->words, &err);
-
-    if (m->template == NULL) {
-        *mistral_inspect_reason(m) = err;
-    }
+    mistral_inspect_template(m);
 }
 
 

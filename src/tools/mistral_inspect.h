@@ -51,6 +51,7 @@ typedef struct {
     int                      ids_only;     /* all it lacks is a tokenizer */
     mistral_words_t          words;        /* no tokenizer: not known */
     mst_template_t          *template;     /* NULL: not known */
+    mst_toolmark_t           marks;        /* of calls, with a template */
 
     int                      has_memory;
     mst_backend_info_t       memory;       /* of kv_cache auto */

@@ -104,6 +104,12 @@ mistral_inspect_text_words(const mistral_inspect_t *m)
     (void) printf("chat template: %s\n", m->template
                   ? mst_template_name(m->template)
                   : m->vocabulary[0] ? "not known" : "none");
+
+    if (m->template) {
+        (void) printf("tool calls:    %s\n",
+                      mst_template_shows_tools(m->template)
+                      ? mst_toolmark_name(&m->marks) : "none");
+    }
 }
 
 
@@ -313,6 +319,11 @@ mistral_inspect_json(const mistral_inspect_t *m)
                                    : json_null());
         (void) json_object_set_new(o, "template", m->template
                               ? json_string(mst_template_name(m->template))
+                              : json_null());
+        (void) json_object_set_new(o, "calls", m->template
+                              && mst_template_shows_tools(m->template)
+                              && mst_toolmark_can(&m->marks)
+                              ? json_string(mst_toolmark_name(&m->marks))
                               : json_null());
         (void) json_object_set_new(o, "memory", m->has_memory
                                    ? mistral_inspect_json_memory(m)

@@ -1,7 +1,8 @@
 """The real openai and mistralai clients in conversations with two tools.
 
 The model is the null one with real vocabularies, whose script is what a
-model of each of Mistral's versions would write.  Prints TAP.
+model of each of Mistral's versions would write; and with one of bytes and
+templates whose text names the calls of Hermes and of Llama 3.  Prints TAP.
 """
 
 import base64
@@ -31,6 +32,27 @@ TOOLS = [{"type": "function",
                        "parameters": {"type": "object", "properties": {}}}}
          for n, _ in CALLS]
 BROKEN = '[{"name": "get_time", "arguments": {"tz": oh no}}]'
+
+# what shows tools and calls, as their models' templates do
+
+HERMES = """{% for t in tools or [] %}{{ t | tojson }}
+{% endfor %}<tools> {"name": NAME, "arguments": OBJECT} in <tool_call></tool_call>
+{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content or '' }}{% for c in m.tool_calls or [] %}
+<tool_call>
+{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments
+| tojson }}}
+</tool_call>{% endfor %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
+LLAMA = """{% for t in tools or [] %}{{ t | tojson }}
+{% endfor %}Respond in the format {"name": function name, "parameters": dictionary}.
+{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content or '' }}{% for c in m.tool_calls or [] %}
+{{ '{"name": "' + c.function.name + '", "parameters": ' }}{{
+c.function.arguments | tojson }}}{% endfor %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
 
 MODEL = """
     mistral_model %(name)s {
@@ -118,6 +140,45 @@ class Tekken:
         return self.marks[s]
 
 
+class Bytes:
+    """a directory with a vocabulary of bytes and a chat template"""
+
+    names = ["<s>", "</s>", "<|im_start|>", "<|im_end|>", "<|python_tag|>"]
+    eos = 301
+
+    def __init__(self, directory, name, template, names=4):
+        self.file = "%s/%s" % (directory, name)
+        os.mkdir(self.file, 0o755)
+
+        plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+        other = [b for b in range(256) if b not in plain]
+        letters = {b: b for b in plain}
+        letters.update((b, 256 + i) for i, b in enumerate(other))
+        vocab = {chr(letters[b]): b for b in range(256)}
+        vocab.update(("t%d" % i, i) for i in range(256, 300))
+
+        self.write("tokenizer.json", {
+            "normalizer": None,
+            "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False,
+                              "use_regex": True},
+            "added_tokens": [{"id": 300 + i, "content": s, "special": True}
+                             for i, s in enumerate(self.names[:names])],
+            "model": {"type": "BPE", "vocab": vocab, "merges": []}})
+        self.write("tokenizer_config.json", {
+            "bos_token": "<s>", "eos_token": "</s>",
+            "chat_template": template})
+
+    def write(self, file, data):
+        with open("%s/%s" % (self.file, file), "w") as f:
+            json.dump(data, f)
+
+    def text(self, s):
+        return list(s.encode())
+
+    def mark(self, s):
+        return 300 + self.names.index(s)
+
+
 def as_list(v, calls):
     """[TOOL_CALLS] and a JSON list: v2, v3, v7"""
     return [v.mark("[TOOL_CALLS]")] + v.text(json.dumps(
@@ -138,12 +199,35 @@ def as_named(ids):
     return write
 
 
+def as_tags(v, calls):
+    """<tool_call> and an object"""
+    return v.text("\n".join("<tool_call>\n%s\n</tool_call>" % json.dumps(
+        {"name": n, "arguments": a}) for n, a in calls))
+
+
+def objects(calls):
+    return "; ".join(json.dumps({"name": n, "parameters": a})
+                     for n, a in calls)
+
+
+def as_objects(v, calls):
+    """objects alone"""
+    return v.text(objects(calls))
+
+
+def as_python(v, calls):
+    return [v.mark("<|python_tag|>")] + v.text(objects(calls))
+
+
 class Case:
+    rate = 400
+
     def __init__(self, name, vocab, write, text=True, ids=False, think=False,
                  calls=CALLS):
         self.name, self.vocab, self.ids, self.calls = name, vocab, ids, calls
         self.before = "I look that up." if text else None
         self.think = THOUGHT if think else None
+        self.broken = BROKEN
 
         v = vocab
         first = v.text(self.before) if text else []
@@ -163,8 +247,25 @@ class Case:
         script = "%s/%s.json" % (directory, self.name)
         json.dump(self.script, open(script, "w"))
         os.chmod(script, 0o644)
-        return MODEL % dict(name=self.name, file=self.vocab.file, rate=400,
-                            script=script)
+        return MODEL % dict(name=self.name, file=self.vocab.file,
+                            rate=self.rate, script=script)
+
+
+class Template(Case):
+    """broken: one that is malformed; forced: two answers, behind what is
+    forced by name, and for any"""
+
+    ids, think, calls, rate = False, None, CALLS, 2000
+
+    def __init__(self, name, vocab, write, before, broken, forced):
+        v = self.vocab = vocab
+        self.name, self.before, self.broken = name, before, broken
+
+        mark = write(v, [])[:1] if write is as_python else []
+        self.script = [ids + [v.eos] for ids in (
+            v.text(before or "") + write(v, CALLS), write(v, [LATER]),
+            v.text(ANSWER), mark + v.text(broken),
+            v.text(forced[0]), v.text(forced[1]))]
 
 
 def openai_turn(client, case, messages, stream, **more):
@@ -281,16 +382,17 @@ def conversation(case, turn, client, stream, who):
                  {"role": "user", "content": "Again?"}]
     content, _, calls, reason, usage, _ = turn(client, case, messages, stream)
 
-    if stream and content != BROKEN:
+    if stream and content != case.broken:
 
         # it had begun: the rest is text
 
         same([(n, a) for _, n, a in calls], [("get_time", '{"tz": ')],
              name + "a malformed call")
-        same((content, reason), (BROKEN[BROKEN.index("oh no"):], "stop"),
+        same((content, reason),
+             (case.broken[case.broken.index("oh no"):], "stop"),
              name + "is text")
     else:
-        same((content, calls, reason), (BROKEN, [], "stop"),
+        same((content, calls, reason), (case.broken, [], "stop"),
              name + "a malformed call is text")
 
 
@@ -370,6 +472,22 @@ def main():
         Case("v3-tekken", v3, as_list, text=False),
         Case("v11", v11, as_named(True), ids=True),
         Case("v13", v13, as_named(False), think=True)]
+
+    tz = json.dumps(LATER[1])
+    tags = '<tool_call>\n{"name": "get_time", "arguments": {"tz": oh no}}\n' \
+           "</tool_call>"
+    bare = '{"name": "get_time", "parameters": {"tz": oh no}}'
+    rest = (" %s}" % tz, 'get_time", "parameters": %s}' % tz)
+
+    cases += [
+        Template("hermes", Bytes(directory, "h", HERMES), as_tags,
+                 "I look that up.\n", tags,
+                 (" %s}\n</tool_call>" % tz,
+                  '{"name": "get_time", "arguments": %s}\n</tool_call>' % tz)),
+        Template("llama", Bytes(directory, "l", LLAMA), as_objects,
+                 "I look that up.\n", bare, rest),
+        Template("python", Bytes(directory, "p", LLAMA, 5), as_python,
+                 "I look that up.", bare, rest)]
 
     server = Server(HTTP % dict(models="".join(
         c.model(directory) for c in cases)))

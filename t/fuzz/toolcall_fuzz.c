@@ -13,7 +13,9 @@
 static const mst_toolmark_t  fuzz_marks[] = {
     { 1, 2, 3, 4, 5, -1, 1, 0 },
     { 1, -1, -1, 4, 5, -1, 0, 0 },
-    { -1, -1, -1, 4, 5, 6, 0, 1 }
+    { -1, -1, -1, 4, 5, 6, 0, MST_TOOLMARK_TAGS },
+    { -1, -1, -1, 4, 5, 6, 0, MST_TOOLMARK_BARE },
+    { -1, -1, -1, -1, -1, -1, 0, MST_TOOLMARK_BARE }
 };
 
 
@@ -100,8 +102,18 @@ fuzz_broken(void *data, const char *why)
 }
 
 
+static int
+fuzz_known(void *data, mst_str_t name)
+{
+    (void) data;
+
+    return name.len == 1;
+}
+
+
 static const mst_toolcall_sink_t  fuzz_sink = {
-    fuzz_text, fuzz_thought, fuzz_call, fuzz_arguments, fuzz_broken
+    fuzz_text, fuzz_thought, fuzz_call, fuzz_arguments, fuzz_broken,
+    fuzz_known
 };
 
 
@@ -115,7 +127,7 @@ fuzz_feed(heard_t *h, const uint8_t *data, size_t size, int kind, size_t part)
     memset(h, 0, sizeof(heard_t));
     h->whole = kind & 1;
 
-    mst_toolcall_init(&t, &fuzz_marks[(kind >> 2) % 3], &fuzz_sink, h);
+    mst_toolcall_init(&t, &fuzz_marks[(kind >> 2) % 5], &fuzz_sink, h);
     t.seed = 1;
     t.whole = kind & 1;
     t.single = kind >> 1 & 1;

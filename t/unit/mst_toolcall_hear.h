@@ -4,7 +4,7 @@
  * in every way.
  *
  * Marks are bytes here: \1 [TOOL_CALLS], \2 [CALL_ID], \3 [ARGS], \4
- * [THINK], \5 [/THINK], \6 <tool_call>.
+ * [THINK], \5 [/THINK], \6 <tool_call> or <|python_tag|>.
  */
 
 #ifndef MST_TOOLCALL_HEAR_H
@@ -24,8 +24,17 @@
 #define SEED  12345
 
 
-static const mst_toolmark_t  marks = { 1, 2, 3, 4, 5, -1, 0, 0 };
-static const mst_toolmark_t  tags = { -1, -1, -1, -1, -1, 6, 0, 1 };
+static const mst_toolmark_t  marks = {
+    1, 2, 3, 4, 5, -1, 0, MST_TOOLMARK_BRACKETS
+};
+
+static const mst_toolmark_t  tags = {
+    -1, -1, -1, -1, -1, 6, 0, MST_TOOLMARK_TAGS
+};
+
+static const mst_toolmark_t  bare = {
+    -1, -1, -1, -1, -1, 6, 0, MST_TOOLMARK_BARE
+};
 
 
 /* what the sink heard: neighbours of a kind are one */
@@ -95,8 +104,21 @@ hear_broken(void *data, const char *why)
 }
 
 
+/* names of one letter, and "get_" */
+
+static int
+hear_known(void *data, mst_str_t name)
+{
+    (void) data;
+
+    return name.len == 1
+           || (name.len > 4 && memcmp(name.data, "get_", 4) == 0);
+}
+
+
 static const mst_toolcall_sink_t  sink = {
-    hear_text, hear_thought, hear_call, hear_arguments, hear_broken
+    hear_text, hear_thought, hear_call, hear_arguments, hear_broken,
+    hear_known
 };
 
 

@@ -98,6 +98,103 @@ test_tags(void **state)
 }
 
 
+/* the same with and without a token for the tag */
+
+static void
+test_bare(void **state)
+{
+    int             whole;
+    mst_toolmark_t  m;
+
+    static const struct {
+        const char  *text;
+        const char  *want;
+    } cases[] = {
+        { "{\"name\": \"f\", \"parameters\": {\"a\": [1, \"}\"]}}",
+          "C:f|A:{\"a\": [1, \"}\"]}" },
+        { " {\"type\": \"function\", \"name\": \"f\", \"arguments\": {}}",
+          "T: |C:f|A:{}" },
+        { "{\"parameters\": {\"a\": 1}, \"name\": \"f\"}\n",
+          "C:f|A:{\"a\": 1}" },
+        { "I look.\n\n{\"name\": \"f\", \"parameters\": {}}\nSo.",
+          "T:I look.\n\n|C:f|A:{}|T:So." },
+
+        /* several */
+
+        { "{\"name\": \"f\", \"parameters\": {}}; {\"name\": \"g\", "
+          "\"parameters\": {\"b\": 2}}",
+          "C:f|A:{}|C:g|A:{\"b\": 2}" },
+        { "{\"name\": \"f\", \"parameters\": {}}\n{\"name\": \"g\", "
+          "\"parameters\": {}};{\"name\": \"h\", \"parameters\": {}} ;\n",
+          "C:f|A:{}|C:g|A:{}|C:h|A:{}|T:;\n" },
+        { "{\"name\": \"f\", \"parameters\": {}} ; and so;",
+          "C:f|A:{}|T:; and so;" },
+        { "{\"name\": \"f\", \"parameters\": {}};; {\"name\": \"g\"}",
+          "C:f|A:{}|T:;; {\"name\": \"g\"}" },
+
+        /* behind a mark more is certain */
+
+        { "\6{\"name\": \"f\", \"parameters\": {}}", "C:f|A:{}" },
+        { "Hm: \6 {\"name\": \"nosuch\", \"k\": 1}; {\"name\": \"g\"}",
+          "T:Hm: |C:nosuch|A:{}|C:g|A:{}" },
+        { "{\"name\": \"f\", \"parameters\": {}};\6{\"name\": \"g\"}",
+          "C:f|A:{}|T:;|C:g|A:{}" },
+        { "\6print(1)", "X:!|T:print(1)" },
+        { "a\6", "T:a|X:!" },
+
+        /* other JSON, of which no log is told */
+
+        { "{\"city\": \"Bern\"}", "T:{\"city\": \"Bern\"}" },
+        { "{\"name\": \"Ann\", \"parameters\": {}}",
+          "T:{\"name\": \"Ann\", \"parameters\": {}}" },
+        { "{}", "T:{}" },
+        { "{\"na", "T:{\"na" },
+        { "{{\"name\": \"f\", \"parameters\": {}}",
+          "T:{{\"name\": \"f\", \"parameters\": {}}" },
+        { "{\n{\"name\": \"f\", \"parameters\": {}}",
+          "T:{\n|C:f|A:{}" },
+        { "like {\"name\": \"f\", \"parameters\": {}}",
+          "T:like {\"name\": \"f\", \"parameters\": {}}" },
+
+        /* nearly one */
+
+        { "{\"name\": \"f\", \"age\": 5}",
+          "X:!|T:{\"name\": \"f\", \"age\": 5}" },
+        { "{\"name\": \"f\"}", "X:!|T:{\"name\": \"f\"}" },
+        { "{\"name\": \"f\", \"parameters\": \"{}\"}",
+          "X:!|T:{\"name\": \"f\", \"parameters\": \"{}\"}" },
+        { "{\"name\": \"f\", \"parameters\": {}}; {\"name\": \"g\"}",
+          "C:f|A:{}|X:!|T:{\"name\": \"g\"}" }
+    };
+    size_t  i;
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+
+        for (whole = 0; whole < 2; whole++) {
+            check(&bare, whole, 0, cases[i].text, cases[i].want, 0);
+        }
+    }
+
+    check(&bare, 0, 0, "{\"name\": \"f\", \"parameters\": {\"a\": x}}",
+          "C:f|A:{\"a\": |X:!|T:x}}", 0);
+    check(&bare, 1, 0, "{\"name\": \"f\", \"parameters\": {\"a\": x}}",
+          "X:!|T:{\"name\": \"f\", \"parameters\": {\"a\": x}}", 0);
+
+    /* a vocabulary without the token */
+
+    m = bare;
+    m.tag = -1;
+
+    check(&m, 0, 0, "<a<|python_tag|>{\"name\": \"f\"}; <|python",
+          "T:<a|C:f|A:{}|T:; <|python", 0);
+    check(&m, 1, 0, "<|python_tag|>go()", "X:!|T:<|python_tag|>go()", 0);
+    check(&bare, 1, 0, "<|python_tag|>{\"name\": \"f\"}",
+          "T:<|python_tag|>{\"name\": \"f\"}", 0);
+}
+
+
 static void
 test_single(void **state)
 {
@@ -112,6 +209,8 @@ test_single(void **state)
               "{\"name\": \"g\", \"arguments\": {}}] z", "C:f|A:{}", 0);
         check(&tags, whole, 1, "<tool_call>{\"name\": \"f\"}</tool_call>"
               "<tool_call>{\"name\": \"g\"}</tool_call>", "C:f|A:{}", 0);
+        check(&bare, whole, 1, "{\"name\": \"f\", \"parameters\": {}}; "
+              "{\"name\": \"g\", \"parameters\": {}}", "C:f|A:{}", 0);
         check(&marks, whole, 1, "\1two words\3{}", "X:!|T:two words{}", 0);
     }
 }
@@ -199,7 +298,10 @@ test_force(void **state)
     force(&m, "get_x", " {\"b\": 2}}\n</tool_call>", "C:get_x#");
     force(&m, "", "{\"name\": \"f\"}", "C:f#");
 
-    m.tags = 0;
+    force(&bare, "get_x", " {\"b\": 2}}", "C:get_x#");
+    force(&bare, "", "f\", \"parameters\": {}}", "C:f#");
+
+    m.form = MST_TOOLMARK_BRACKETS;
     mst_prompt_init(&p);
     assert_false(mst_toolmark_can(&m));
     assert_int_equal(mst_toolmark_force(&m, mst_str("f", 1), "", &p),
@@ -214,6 +316,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_good),
         cmocka_unit_test(test_tags),
+        cmocka_unit_test(test_bare),
         cmocka_unit_test(test_single),
         cmocka_unit_test(test_ids),
         cmocka_unit_test(test_force)

@@ -69,16 +69,62 @@ test_find(void **state)
     t = mst_tokenizer_create_bytes(&err);
     assert_non_null(t);
 
-    mst_toolmark_find(&m, t, 0);
+    mst_toolmark_find(&m, t, MST_TOOLMARK_BRACKETS);
+    assert_string_equal(mst_toolmark_name(&m), "none");
     assert_false(mst_toolmark_can(&m));
     assert_int_equal(m.calls, -1);
     assert_int_equal(m.think, -1);
 
-    mst_toolmark_find(&m, t, 1);
+    mst_toolmark_find(&m, t, MST_TOOLMARK_TAGS);
     assert_true(mst_toolmark_can(&m));
     assert_int_equal(m.tag, -1);
+    assert_string_equal(mst_toolmark_name(&m), "<tool_call> tags");
+
+    mst_toolmark_find(&m, t, MST_TOOLMARK_BARE);
+    assert_true(mst_toolmark_can(&m));
+    assert_string_equal(mst_toolmark_name(&m),
+                        "JSON with name and parameters");
+
+    mst_toolmark_drop(&m);
+    assert_false(mst_toolmark_can(&m));
 
     mst_tokenizer_destroy(t);
+}
+
+
+/* as public templates spell it */
+
+static void
+test_form(void **state)
+{
+    size_t  i;
+
+    static const struct {
+        const char           *text;
+        mst_toolmark_form_t   form;
+    } cases[] = {
+        { NULL, MST_TOOLMARK_BRACKETS },
+        { "", MST_TOOLMARK_BRACKETS },
+        { "{{ tools }}", MST_TOOLMARK_BRACKETS },
+        { "'[TOOL_CALLS] [{\"name\": \"' + name + '\", \"parameters\": '",
+          MST_TOOLMARK_BRACKETS },
+        { "<tool_call>\n{\"name\": <n>, \"parameters\": <a>}",
+          MST_TOOLMARK_TAGS },
+        { "{{- '{\"name\": \"' + f.name + '\", ' }}{{- '\"parameters\": ' }}",
+          MST_TOOLMARK_BARE },
+        { "{{- \"{\\\"name\\\": function, \\\"parameters\\\": a}\" }}",
+          MST_TOOLMARK_BARE },
+        { "{{- '<|python_tag|>' + f.name + '.call(' }}", MST_TOOLMARK_BARE },
+        { "'{\"tool_name\": x, \"parameters\": y}'", MST_TOOLMARK_BRACKETS },
+        { "'{\"name\": x, \"arguments\": y}'", MST_TOOLMARK_BRACKETS },
+        { "parameters and name:", MST_TOOLMARK_BRACKETS }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(mst_toolmark_form(cases[i].text), cases[i].form);
+    }
 }
 
 
@@ -141,7 +187,11 @@ test_force(void **state)
                      MST_DECLINED);
     mst_prompt_fini(&p);
 
-    m.tags = 1;
+    m.form = MST_TOOLMARK_BARE;
+    force(&m, "f", "{\"name\": \"f\", \"parameters\":");
+    force(&m, "", "{\"name\": \"");
+
+    m.form = MST_TOOLMARK_TAGS;
     force(&m, "f", "<tool_call>\n{\"name\": \"f\", \"arguments\":");
     force(&m, "", "<tool_call>\n");
 
@@ -158,6 +208,7 @@ main(void)
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_ids),
         cmocka_unit_test(test_find),
+        cmocka_unit_test(test_form),
         cmocka_unit_test(test_force)
     };
 

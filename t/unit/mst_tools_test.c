@@ -93,6 +93,11 @@ test_good(void **state)
                     || mst_str_eq(tools.name, cases[i].name));
         assert_int_equal(tools.single, cases[i].single);
 
+        assert_int_equal(mst_tools_has(&tools, mst_str("get_x", 5)),
+                         tools.n != 0);
+        assert_int_equal(mst_tools_has(&tools, mst_str("", 0)), 0);
+        assert_int_equal(mst_tools_has(&tools, mst_str("get_x\n", 6)), 0);
+
         mst_free(tools.owned);
         mst_buf_fini(&buf);
     }
