@@ -168,3 +168,31 @@ location /v1/ {
 ['Th', 'prompt']
 --- no_access_log
 400 api=
+
+
+
+=== TEST 11: a client's strings make no headers of their own
+--- config
+location /v1/ {
+    mistral_pass  null;
+    add_header    X-User "$mistral_user;" always;
+    error_page    404 = @elsewhere;
+}
+location @elsewhere {
+    proxy_pass        http://127.0.0.1:$server_port/seen?;
+    proxy_set_header  X-User  $mistral_user;
+    proxy_set_header  X-Model $mistral_model;
+}
+location /seen {
+    return 200 "user $http_x_user, model $http_x_model, evil $http_x_evil.";
+}
+--- request eval
+[map { "POST /v1/completions\n" . qq({"prompt":"hi","max_tokens":3,$_}) }
+ '"user":"a\r\nX-Evil: 1\u0000\u007f"',
+ '"user":"a\nX-Evil: 2","model":"b\r\nX-Evil: 3\r\n\r\n"',
+ '"user":"Z\u00fcrich","model":"b"']
+--- response_headers eval
+["X-User: a??X-Evil: 1??;\nX-Evil: ", "X-User: ", "X-User: "]
+--- response_body_like eval
+['"The"', '^user a\?X-Evil: 2, model b\?\?X-Evil: 3\?{4}, evil \.',
+ "^user Z\xc3\xbcrich, model b, evil "]

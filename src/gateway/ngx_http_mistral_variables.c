@@ -61,6 +61,8 @@ static ngx_int_t ngx_http_mistral_time_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static void ngx_http_mistral_text(ngx_http_mistral_ctx_t *ctx,
     uintptr_t data, ngx_str_t *text);
+static ngx_int_t ngx_http_mistral_one_line(ngx_pool_t *pool,
+    ngx_str_t *text);
 static const char *ngx_http_mistral_api_name(mst_api_t api);
 static const char *ngx_http_mistral_finish_reason(
     ngx_http_mistral_ctx_t *ctx);
@@ -193,11 +195,54 @@ ngx_http_mistral_text_variable(ngx_http_request_t *r,
         return NGX_OK;
     }
 
+    if ((data == NGX_HTTP_MISTRAL_VAR_MODEL
+         || data == NGX_HTTP_MISTRAL_VAR_USER)
+        && ngx_http_mistral_one_line(r->pool, &text) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
     v->data = text.data;
     v->len = text.len;
     v->valid = 1;
     v->no_cacheable = 0;
     v->not_found = 0;
+
+    return NGX_OK;
+}
+
+
+/*
+ * A string of a body may hold what no other variable of a client's can: in
+ * a header that is made of it a line feed would begin another one.
+ */
+
+static ngx_int_t
+ngx_http_mistral_one_line(ngx_pool_t *pool, ngx_str_t *text)
+{
+    size_t   i;
+    u_char  *p;
+
+    p = NULL;
+
+    for (i = 0; i < text->len; i++) {
+
+        if (text->data[i] >= ' ' && text->data[i] != 0x7f) {
+            continue;
+        }
+
+        if (p == NULL) {
+            p = ngx_pnalloc(pool, text->len);
+            if (p == NULL) {
+                return NGX_ERROR;
+            }
+
+            ngx_memcpy(p, text->data, text->len);
+            text->data = p;
+        }
+
+        p[i] = '?';
+    }
 
     return NGX_OK;
 }
