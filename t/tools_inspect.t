@@ -15,6 +15,7 @@ use MistralProgram;
 use MistralTiny;
 
 inspect();
+broken();
 random();
 
 done_testing();
@@ -66,10 +67,12 @@ sub inspect {
     $r = run('inspect', "$Dir/bad.gguf", '--json');
     is($r->{code}, 78, 'inspect, two faults: exit code');
     my @lines = split /\n/, $r->{err};
-    is(scalar @lines, 2, 'inspect, two faults: a line for each');
+    is(scalar @lines, 3, 'inspect, two faults: a line for each');
     like($lines[0], qr/bad\.gguf: tensor "blk\.7\.ffn_xx\.weight" is no part/,
          'a tensor');
-    like($lines[1], qr/bad\.gguf: .*tokenizer/, 'the tokenizer');
+    like($lines[1], qr/bad\.gguf: tensor "blk\.7\.ffn_up\.weight" is missing/,
+         'which is another one');
+    like($lines[2], qr/bad\.gguf: .*tokenizer/, 'the tokenizer');
 
     $j = decode_json($r->{out});
     is_deeply($j->{reasons}, [map { s/^mistral inspect: //r } @lines],
@@ -102,6 +105,101 @@ sub inspect {
     like($r->{err}, qr/^mistral inspect: \Q$Dir\E\/text: no GGUF file/,
          'and sentence');
     is($r->{out}, '', 'and nothing on stdout');
+}
+
+
+# checkpoints with more than one fault: each is said, and what can be known of
+# the rest is shown
+
+sub broken {
+    my @two = map { "model.layers.$_.weight" } '0.mlp.up_proj',
+                                               '1.self_attn.q_proj';
+    my $far = 'model.layers.2.mlp.down_proj.weight';     # of another shard
+    my $rename = sub { my $h = shift; $h->{"$_.old"} = delete $h->{$_} for
+                                      grep { $h->{$_} } @two };
+    my $foreign = sub { @{$_[0]}{qw/ model_type architectures /} =
+                        ('foo', ['FooForCausalLM']) };
+    my $cut = sub { truncate $_[0], (-s $_[0]) / 2 or die };
+    my $words = qr/neither tekken\.json, tokenizer\.model nor/;
+    my $foo = qr/model_type "foo" is not supported/;
+    my $lies = qr/tensor "\S+" lies at bytes \d+ to \d+ of \d+/;
+
+    my @cases = (
+        ['names', { tensors => $rename },
+         map({ qr/"\Q$_.old\E" is no part/ } @two),
+         map({ qr/"\Q$_\E" is missing/ } @two), $words],
+        ['a foreign one', { config => $foreign }, $foo, $words],
+        ['a foreign one, cut off', { config => $foreign, shard => $cut },
+         $foo, qr/$lies.*\(file 1 of 3\)/, qr/$lies.*\(file 2 of 3\)/,
+         $words],
+        ['cut off', { shard => $cut }, qr/$lies.*\(file 1 of 3\)/,
+         qr/$lies.*\(file 2 of 3\)/, $words],
+        ['without shards', { shard => sub { unlink $_[0] or die } },
+         map({ qr/model-0000$_-of-00003\.safetensors: cannot be opened/ }
+             1, 2), $words],
+        ['a header that lies', { tensors => sub {
+             my $h = shift;
+             $h->{$_}{data_offsets}[1] += 1e9
+             for grep { $h->{$_} } $two[0], $far } },
+         map({ qr/"\Q$_\E" lies .* is cut off or its header is damaged/ }
+             $two[0], $far), $words],
+        ['shapes', { tensors => sub {
+             my $h = shift;
+             @$_ = ($_->[0] * 2, $_->[1] / 2)
+             for map { $h->{$_} ? $h->{$_}{shape} : () } @two } },
+         map({ qr/"\Q$_\E" has shape/ } @two), $words],
+        ['no configuration', { config => sub { delete $_[0]{hidden_size} },
+                               tensors => $rename },
+         qr/hidden_size is missing/, $words],
+        ['all names', { tensors => sub {
+             my $h = shift;
+             $h->{"x$_"} = delete $h->{$_} for grep { !/__/ } keys %$h } },
+         map({ qr/"x\S+" is no part/ } 1 .. 15), qr/: \d\d reasons more$/]);
+
+    for (@cases) {
+        my ($name, $how, @want) = @$_;
+        my $path = "$Dir/broken";
+
+        checkpoint($path, 'mistral-plain', no_tokenizer => 1,
+                   $how->{config} ? (config => $how->{config}) : ());
+
+        my @shards = sort glob "$path/*.safetensors";
+        tensors($_, $how->{tensors}) for $how->{tensors} ? @shards : ();
+        $how->{shard}->($_) for $how->{shard} ? @shards[0, 1] : ();
+
+        my $r = run('inspect', $path);
+        my @lines = split /\n/, $r->{err};
+
+        is($r->{code}, 78, "broken, $name: exit code");
+        is(scalar @lines, scalar @want, "a line for each") or diag $r->{err};
+
+        for my $like (@want) {
+            my ($i) = grep { $lines[$_] =~ $like } 0 .. $#lines;
+            ok(defined $i, "like $like") or diag $r->{err};
+            splice @lines, $i, 1 if defined $i;
+        }
+
+        is_deeply([grep { !/^mistral inspect: \Q$path\E/ } @lines], [],
+                  'each names the path');
+        like($r->{out}, qr/^would run: +no/m, 'and would not run')
+            if $r->{out} ne '';
+    }
+}
+
+
+# the header of a shard, changed
+
+sub tensors {
+    my ($path, $change) = @_;
+    my $data = slurp($path);
+    my $n = unpack 'Q<', $data;
+    my $h = decode_json(substr $data, 8, $n);
+
+    $change->($h);
+
+    my $text = encode_json($h);
+    $text .= ' ' x (-length($text) % 8);
+    spew($path, pack('Q<', length $text) . $text . substr $data, 8 + $n);
 }
 
 

@@ -134,6 +134,12 @@ mst_check_index(int dir, const char *path, const json_t *map,
     for (i = 0; i < n && rc == MST_OK; i++) {
         if (i == 0 || strcmp(names[i], names[i - 1]) != 0) {
             rc = mst_check_add(dir, path, names[i], f, err);
+
+            if (rc != MST_OK && f->n < MST_CHECK_FILES
+                && mst_fault_tell(f->faults, err))
+            {
+                rc = MST_OK;
+            }
         }
     }
 
@@ -223,10 +229,21 @@ mst_check_directory(int dir, const char *path, mst_check_files_t *f,
 int
 mst_check_open(const char *path, mst_check_files_t *f, mst_err_t *err)
 {
+    return mst_check_open_most(path, f, NULL, err);
+}
+
+
+int
+mst_check_open_most(const char *path, mst_check_files_t *f,
+    mst_faults_t *faults, mst_err_t *err)
+{
     int          fd, rc;
     struct stat  st;
 
     f->n = 0;
+    f->directory = 0;
+    f->faults = faults;
+
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
     if (fd == -1) {
@@ -240,6 +257,7 @@ mst_check_open(const char *path, mst_check_files_t *f, mst_err_t *err)
     }
 
     if (S_ISDIR(st.st_mode)) {
+        f->directory = 1;
         rc = mst_check_directory(fd, path, f, err);
         (void) close(fd);
 

@@ -13,14 +13,18 @@
 #include "base/mst_err.h"
 #include "base/mst_tune.h"
 #include "file/mst_gguf.h"
+#include "model/mst_fault.h"
 
 #define MST_CHECK_FILES  64        /* as MST_SETUP_FILES */
 
 
 typedef struct {
     int       fd[MST_CHECK_FILES]; /* close-on-exec */
-    uint32_t  n;                   /* 1: a GGUF file; else config.json or
+    uint32_t  n;                   /* a GGUF file; or config.json or
                                       params.json, then the shards */
+    int       directory;           /* it is the second of them */
+
+    mst_faults_t  *faults;         /* told of shards that are not there */
 } mst_check_files_t;
 
 
@@ -45,6 +49,11 @@ typedef struct {
  * files only.  MST_ERROR with a sentence: nothing is open.
  */
 int mst_check_open(const char *path, mst_check_files_t *f, mst_err_t *err);
+
+/* the same, but goes on without shards that cannot be opened */
+int mst_check_open_most(const char *path, mst_check_files_t *f,
+    mst_faults_t *faults, mst_err_t *err);
+
 void mst_check_close(mst_check_files_t *f);    /* may be called twice */
 
 /* every tensor that the forward step needs is there, with its shape and a

@@ -28,6 +28,9 @@ struct mst_checkpoint_s {
     mst_tensor_t        *table;    /* [mst_checkpoint_at()] by role; n_dims 0:
                                       not there */
     uint64_t             weights;
+
+    mst_faults_t        *faults;   /* NULL: the first one is the end */
+    int                  partial;  /* not all of its files can be read */
 };
 
 
@@ -225,7 +228,7 @@ mst_checkpoint_check_one(const mst_checkpoint_t *c, mst_weight_t role,
                            c->config.n_experts != 0, name, sizeof(name));
 
     if (t == NULL) {
-        return role == MST_WEIGHT_FREQS ? MST_OK
+        return role == MST_WEIGHT_FREQS || c->partial ? MST_OK
                : mst_checkpoint_error(c, err, "tensor \"%s\" is missing",
                                       name);
     }
@@ -259,7 +262,9 @@ mst_checkpoint_check(const mst_checkpoint_t *c, mst_weight_t from,
 
     for (role = from; role < to; role++) {
 
-        if (mst_checkpoint_check_one(c, role, layer, expert, err) != MST_OK) {
+        if (mst_checkpoint_check_one(c, role, layer, expert, err) != MST_OK
+            && !mst_fault_tell(c->faults, err))
+        {
             return MST_ERROR;
         }
     }
@@ -323,19 +328,21 @@ mst_checkpoint_fill(mst_checkpoint_t *c, mst_err_t *err)
 
     for (i = 0; i < n; i++) {
         if (mst_checkpoint_take(c, mst_gguf_tensor_at(c->gguf, i), err)
-            != MST_OK)
+            != MST_OK
+            && !mst_fault_tell(c->faults, err))
         {
             return MST_ERROR;
         }
     }
 
     for (k = 0; k < c->n_shards; k++) {
-        n = mst_safetensors_n_tensors(c->shards[k]);
+        n = c->shards[k] ? mst_safetensors_n_tensors(c->shards[k]) : 0;
 
         for (i = 0; i < n; i++) {
             if (mst_checkpoint_take(c, mst_safetensors_tensor_at(c->shards[k],
                                                                  i), err)
-                != MST_OK)
+                != MST_OK
+                && !mst_fault_tell(c->faults, err))
             {
                 return MST_ERROR;
             }
@@ -487,7 +494,7 @@ mst_checkpoint_shards(mst_checkpoint_t *c, const int *fds, uint32_t n,
 {
     mst_err_t  why;
 
-    c->shards = mst_calloc(n, sizeof(mst_safetensors_t *));
+    c->shards = mst_calloc(n ? n : 1, sizeof(mst_safetensors_t *));
 
     if (c->shards == NULL) {
         return mst_checkpoint_error(c, err, "no memory for %u files", n);
@@ -498,10 +505,16 @@ mst_checkpoint_shards(mst_checkpoint_t *c, const int *fds, uint32_t n,
         c->shards[c->n_shards] = mst_safetensors_open_fd(fds[c->n_shards],
                                                          c->name, &why);
 
-        if (c->shards[c->n_shards] == NULL) {
-            return n == 1 ? mst_err_set(err, "%s", why.text)
-                          : mst_err_set(err, "%s (file %u of %u)", why.text,
-                                        c->n_shards + 1, n);
+        if (c->shards[c->n_shards]) {
+            continue;
+        }
+
+        (void) (n == 1 ? mst_err_set(err, "%s", why.text)
+                       : mst_err_set(err, "%s (file %u of %u)", why.text,
+                                     c->n_shards + 1, n));
+
+        if (!mst_fault_tell(c->faults, err)) {
+            return MST_ERROR;
         }
     }
 
@@ -547,6 +560,75 @@ mst_checkpoint_open(const int *fds, uint32_t n, const char *name,
     }
 
     return c;
+}
+
+
+int
+mst_checkpoint_examine(const int *fds, uint32_t n, const char *name,
+    mst_config_t *config, mst_faults_t *faults)
+{
+    int                rc;
+    mst_err_t          err;
+    mst_checkpoint_t  *c;
+
+    err.text[0] = '\0';
+    c = mst_checkpoint_create(name, &err);
+
+    if (c == NULL) {
+        (void) mst_fault_tell(faults, &err);
+        return MST_ERROR;
+    }
+
+    c->faults = faults;
+    rc = mst_checkpoint_config_of(c, fds[0], &err);
+
+    if (rc != MST_OK) {
+        (void) mst_fault_tell(faults, &err);
+    }
+
+    if (mst_checkpoint_shards(c, fds + 1, n - 1, &err) != MST_OK) {
+        (void) mst_fault_tell(faults, &err);
+    }
+
+    if (rc == MST_OK) {
+        *config = c->config;
+        c->partial = faults->n != 0;           /* the shards', so far */
+
+        if (mst_checkpoint_fill(c, &err) != MST_OK) {
+            (void) mst_fault_tell(faults, &err);
+        }
+    }
+
+    mst_checkpoint_close(c);
+
+    return rc;
+}
+
+
+void
+mst_checkpoint_examine_gguf(mst_gguf_t *g, mst_faults_t *faults)
+{
+    mst_err_t          err;
+    mst_checkpoint_t  *c;
+
+    err.text[0] = '\0';
+    c = mst_checkpoint_create(mst_gguf_name(g), &err);
+
+    if (c) {
+        c->names = MST_NAMES_GGUF;
+        c->gguf = g;
+        c->faults = faults;
+    }
+
+    if (c == NULL || mst_config_gguf(g, &c->config, &err) != MST_OK
+        || mst_checkpoint_fill(c, &err) != MST_OK)
+    {
+        (void) mst_fault_tell(faults, &err);
+    }
+
+    if (c) {
+        mst_checkpoint_release(c);
+    }
 }
 
 

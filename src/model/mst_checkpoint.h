@@ -17,6 +17,7 @@
 #include "file/mst_gguf.h"
 #include "file/mst_tensor.h"
 #include "model/mst_config.h"
+#include "model/mst_fault.h"
 #include "model/mst_weight.h"
 
 
@@ -33,6 +34,15 @@ mst_checkpoint_t *mst_checkpoint_open(const int *fds, uint32_t n,
 
 /* over an open file, which it takes over, but not when it fails */
 mst_checkpoint_t *mst_checkpoint_gguf(mst_gguf_t *g, mst_err_t *err);
+
+/*
+ * All that is wrong with these files, of which a directory may have lost some
+ * (told already) and n may be 1.  Of a file that cannot be read, or is not
+ * there, no tensor is said to be missing.  MST_OK: *config is what they say.
+ */
+int mst_checkpoint_examine(const int *fds, uint32_t n, const char *name,
+    mst_config_t *config, mst_faults_t *faults);
+void mst_checkpoint_examine_gguf(mst_gguf_t *g, mst_faults_t *faults);
 
 /* what an operator wants otherwise; of MST_ERROR with a sentence c is fit to
    be closed only */

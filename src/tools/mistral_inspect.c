@@ -75,7 +75,8 @@ static const char  mistral_inspect_help[] =
     "reason right after --make-random.\n";
 
 
-/* the next reason's room; the last one is used again when there are many */
+/* the next reason's room; the last one's is used again when there are many,
+   to say how many */
 
 static mst_err_t *
 mistral_inspect_reason(mistral_inspect_t *m)
@@ -84,12 +85,22 @@ mistral_inspect_reason(mistral_inspect_t *m)
 
     if (m->n_reasons < MISTRAL_INSPECT_REASONS) {
         m->n_reasons++;
+
+    } else {
+        m->n_more++;
     }
 
     err = &m->reasons[m->n_reasons - 1];
     err->text[0] = '\0';
 
     return err;
+}
+
+
+static void
+mistral_inspect_fault(void *data, const mst_err_t *why)
+{
+    *mistral_inspect_reason(data) = *why;
 }
 
 
@@ -339,6 +350,7 @@ mistral_inspect_model(mistral_inspect_t *m)
 static void
 mistral_inspect_gguf(mistral_inspect_t *m, const mst_check_files_t *files)
 {
+    uint32_t     told;
     mst_err_t    err;
     mst_str_t    s;
     mst_check_t  check;
@@ -358,8 +370,16 @@ mistral_inspect_gguf(mistral_inspect_t *m, const mst_check_files_t *files)
     mistral_inspect_string(m, "general.name", m->name, sizeof(m->name));
     mistral_inspect_tensors(m);
 
+    /* once for the first reason, and then for all that are like it */
+
+    told = files->faults->n;
+
     if (mst_check_gguf(m->gguf, NULL, &check, &err) != MST_OK) {
-        *mistral_inspect_reason(m) = err;
+        mst_checkpoint_examine_gguf(m->gguf, files->faults);
+
+        if (files->faults->n == told) {
+            *mistral_inspect_reason(m) = err;
+        }
     }
 
     /* a file with one strange tensor has a shape all the same */
@@ -379,15 +399,14 @@ mistral_inspect_gguf(mistral_inspect_t *m, const mst_check_files_t *files)
 }
 
 
-/* shards that can be read are counted, though the whole may be refused */
+/* shards that can be read are counted, though the whole may be refused; a
+   tokenizer is looked for whatever else there is */
 
 static void
 mistral_inspect_shards(mistral_inspect_t *m, const mst_check_files_t *files)
 {
     size_t              k;
     uint32_t            i;
-    mst_err_t           err;
-    mst_checkpoint_t   *cp;
     mst_safetensors_t  *s;
 
     m->n_shards = files->n - 1;
@@ -403,18 +422,16 @@ mistral_inspect_shards(mistral_inspect_t *m, const mst_check_files_t *files)
         mst_safetensors_close(s);
     }
 
-    err.text[0] = '\0';
-    cp = mst_checkpoint_open(files->fd, files->n, m->path, &err);
+    m->has_config = mst_checkpoint_examine(files->fd, files->n, m->path,
+                                           &m->config, files->faults)
+                    == MST_OK;
 
-    if (cp == NULL) {
-        *mistral_inspect_reason(m) = err;
-        return;
+    if (m->has_config) {
+        (void) snprintf(m->arch, sizeof(m->arch), "%s", m->config.arch);
+
+    } else {
+        m->config.n_vocab = UINT32_MAX;        /* nobody knows */
     }
-
-    m->config = *mst_checkpoint_config(cp);
-    m->has_config = 1;
-    (void) snprintf(m->arch, sizeof(m->arch), "%s", m->config.arch);
-    mst_checkpoint_close(cp);
 
     mistral_inspect_model(m);
     mistral_inspect_directory(m);
@@ -425,20 +442,31 @@ static void
 mistral_inspect_look(mistral_inspect_t *m)
 {
     mst_err_t          err;
+    mst_faults_t       faults;
     mst_check_files_t  files;
 
     err.text[0] = '\0';
     m->ram = mst_cpu_mem_limit();
 
-    if (mst_check_open(m->path, &files, &err) != MST_OK) {
+    faults.tell = mistral_inspect_fault;
+    faults.data = m;
+    faults.n = 0;
+
+    if (mst_check_open_most(m->path, &files, &faults, &err) != MST_OK) {
         *mistral_inspect_reason(m) = err;
         return;
     }
 
-    if (files.n == 1) {
-        mistral_inspect_gguf(m, &files);
-    } else {
+    if (files.directory) {
         mistral_inspect_shards(m, &files);
+    } else {
+        mistral_inspect_gguf(m, &files);
+    }
+
+    if (m->n_more) {
+        (void) snprintf(m->reasons[m->n_reasons - 1].text,
+                        sizeof(m->reasons[0].text), "%s: %zu reasons more",
+                        m->path, m->n_more + 1);
     }
 
     if (m->n_reasons > (mistral_inspect_args.random == NULL)) {

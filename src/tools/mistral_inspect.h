@@ -16,7 +16,7 @@
 #include "model/mst_checkpoint.h"
 #include "tools/mistral_words.h"
 
-#define MISTRAL_INSPECT_REASONS  8
+#define MISTRAL_INSPECT_REASONS  16
 #define MISTRAL_INSPECT_TYPES    64
 
 
@@ -62,6 +62,7 @@ typedef struct {
     mst_err_t                reasons[MISTRAL_INSPECT_REASONS];
     size_t                   n_reasons;    /* 0: it would run, in nginx
                                               unless ids_only */
+    size_t                   n_more;       /* for which there is no room */
 } mistral_inspect_t;
 
 

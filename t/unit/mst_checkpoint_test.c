@@ -503,6 +503,79 @@ test_missing(void **state)
 }
 
 
+static void
+hear(void *data, const mst_err_t *why)
+{
+    assert_true(why->text[0] != '\0');
+
+    if (strlen(data) < 4096) {
+        (void) strcat(strcat(data, why->text), "\n");
+    }
+}
+
+
+/* all that is wrong, where open() says the first of it */
+
+static void
+test_examine(void **state)
+{
+    int                 last;
+    char                said[8192];
+    mst_err_t           err = { "" };
+    mst_config_t        c;
+    mst_faults_t        faults;
+    mst_check_files_t   f;
+
+    (void) state;
+
+    faults.tell = hear;
+    faults.data = said;
+    faults.n = 0;
+    said[0] = '\0';
+
+    assert_int_equal(mst_check_open_most(TINY "mixtral-4x", &f, &faults,
+                                         &err), MST_OK);
+    assert_true(f.directory);
+    assert_int_equal(mst_checkpoint_examine(f.fd, f.n, "m", &c, &faults),
+                     MST_OK);
+    assert_string_equal(said, "");
+    assert_int_equal(c.n_experts, 4);
+
+    /* of a shard that is not given each tensor is missing */
+
+    assert_int_equal(mst_checkpoint_examine(f.fd, f.n - 1, "m", &c, &faults),
+                     MST_OK);
+    assert_true(faults.n > 1);
+    assert_non_null(strstr(said, "\" is missing\nm: tensor "));
+
+    /* of one that cannot be read none, and the others are read */
+
+    last = f.fd[f.n - 1];
+    f.fd[f.n - 1] = f.fd[0];
+    faults.n = 0;
+    said[0] = '\0';
+
+    assert_int_equal(mst_checkpoint_examine(f.fd, f.n, "m", &c, &faults),
+                     MST_OK);
+    assert_int_equal(faults.n, 1);
+    assert_non_null(strstr(said, "(file 7 of 7)\n"));
+
+    /* no configuration: the shards are read all the same */
+
+    f.fd[f.n - 1] = last;
+    faults.n = 0;
+    said[0] = '\0';
+
+    assert_int_equal(mst_checkpoint_examine(f.fd + 1, f.n - 1, "m", &c,
+                                            &faults), MST_ERROR);
+    assert_int_equal(faults.n, 1);
+    assert_int_equal(mst_checkpoint_examine(f.fd, 1, "m", &c, &faults),
+                     MST_OK);
+
+    mst_check_close(&f);
+}
+
+
 int
 main(void)
 {
@@ -510,7 +583,8 @@ main(void)
         cmocka_unit_test(test_golden),
         cmocka_unit_test(test_window),
         cmocka_unit_test(test_consolidated),
-        cmocka_unit_test(test_missing)
+        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_examine)
     };
 
     return cmocka_run_group_tests_name("mst_checkpoint", tests, NULL, NULL);
