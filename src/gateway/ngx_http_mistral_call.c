@@ -163,7 +163,7 @@ ngx_http_mistral_link_submit(ngx_http_mistral_call_t *call,
     mst_ring_publish(&link->req, rec);
 
     ngx_http_mistral_link_wake(link);
-    ngx_http_mistral_link_timer(link);
+    ngx_http_mistral_watch_timer(link);
 
     return NGX_OK;
 }

@@ -1,12 +1,7 @@
 
 /*
- * A worker's side of its engines: the slot, the descriptors in the event
- * loop, and what a request may expect of an engine now.
- *
- * Three descriptors are watched: the eventfd of our slot (records, or a new
- * life of the engine), the alive pipe (end of file: neither engine nor
- * supervisor) and the log pipe.  None of them keeps a worker from leaving:
- * read->channel marks them as nobody's connection.
+ * A worker's side of its engines: from when it takes a slot to when it gives
+ * it back, and what a request may expect of an engine now.
  */
 
 #include "gateway/ngx_http_mistral_engine.h"
@@ -17,22 +12,12 @@
 #include "shm/mst_slot.h"
 
 
-#define NGX_HTTP_MISTRAL_PASSES  4             /* before others get a turn */
-#define NGX_HTTP_MISTRAL_TICK    1000          /* ms */
-
-
 static void ngx_http_mistral_link_cloexec(ngx_http_mistral_engine_t *e);
 static ngx_int_t ngx_http_mistral_link_attach(ngx_cycle_t *cycle,
     ngx_http_mistral_model_t *m);
-static void ngx_http_mistral_link_claim(ngx_http_mistral_link_t *link);
 static void ngx_http_mistral_link_forget_slots(ngx_http_mistral_engine_t *e,
     ngx_uint_t own);
 static void ngx_http_mistral_link_detach(ngx_http_mistral_link_t *link);
-static void ngx_http_mistral_link_wake_handler(ngx_event_t *ev);
-static void ngx_http_mistral_link_alive_handler(ngx_event_t *ev);
-static void ngx_http_mistral_link_timer_handler(ngx_event_t *ev);
-static void ngx_http_mistral_link_stale(ngx_http_mistral_link_t *link,
-    uint64_t age);
 
 
 /* of this process; a reload without a master replaces them */
@@ -154,7 +139,7 @@ ngx_http_mistral_link_attach(ngx_cycle_t *cycle, ngx_http_mistral_model_t *m)
 
     link->timer.data = link;
     link->timer.log = cycle->log;
-    link->timer.handler = ngx_http_mistral_link_timer_handler;
+    link->timer.handler = ngx_http_mistral_watch_timer_handler;
     link->timer.cancelable = 1;
 
     link->revive.data = link;
@@ -182,7 +167,7 @@ ngx_http_mistral_link_attach(ngx_cycle_t *cycle, ngx_http_mistral_model_t *m)
     *lp = link;
     e->link = link;
 
-    ngx_http_mistral_link_watch_alive(link);
+    ngx_http_mistral_watch_alive(link);
     link->log = ngx_http_mistral_log_watch(cycle, e);
 
     ngx_http_mistral_link_claim(link);
@@ -193,7 +178,7 @@ ngx_http_mistral_link_attach(ngx_cycle_t *cycle, ngx_http_mistral_model_t *m)
 
 /* slots of dead workers are freed by the engine: there may be none now */
 
-static void
+void
 ngx_http_mistral_link_claim(ngx_http_mistral_link_t *link)
 {
     int                         i;
@@ -213,12 +198,12 @@ ngx_http_mistral_link_claim(ngx_http_mistral_link_t *link)
                           &e->name, e->n_slots);
         }
 
-        ngx_http_mistral_link_timer(link);
+        ngx_http_mistral_watch_timer(link);
         return;
     }
 
-    link->wake = ngx_http_mistral_link_watch(link, e->slots[i],
-                                          ngx_http_mistral_link_wake_handler);
+    link->wake = ngx_http_mistral_watch_add(link, e->slots[i],
+                                          ngx_http_mistral_watch_wake_handler);
     if (link->wake == NULL) {
         mst_slot_leave(&e->map, i);
         return;
@@ -317,9 +302,9 @@ ngx_http_mistral_link_detach(ngx_http_mistral_link_t *link)
     ngx_http_mistral_revive_end(link);
     ngx_http_mistral_exit_end(link);
 
-    ngx_http_mistral_link_unwatch(link->wake);
-    ngx_http_mistral_link_unwatch(link->alive);
-    ngx_http_mistral_link_unwatch(link->log);
+    ngx_http_mistral_watch_del(link->wake);
+    ngx_http_mistral_watch_del(link->alive);
+    ngx_http_mistral_watch_del(link->log);
 
     link->wake = NULL;
     link->alive = NULL;
@@ -373,61 +358,6 @@ ngx_http_mistral_link_renew(ngx_cycle_t *cycle)
 }
 
 
-ngx_connection_t *
-ngx_http_mistral_link_watch(ngx_http_mistral_link_t *link, int fd,
-    ngx_event_handler_pt handler)
-{
-    ngx_log_t         *log;
-    ngx_uint_t         flags;
-    ngx_connection_t  *c;
-
-    log = link->timer.log;
-
-    c = ngx_get_connection(fd, log);
-    if (c == NULL) {
-        return NULL;
-    }
-
-    c->data = link;
-    c->log = log;
-    c->read->log = log;
-    c->write->log = log;
-    c->read->channel = 1;
-    c->read->handler = handler;
-
-    flags = (ngx_event_flags & NGX_USE_CLEAR_EVENT) ? NGX_CLEAR_EVENT
-                                                    : NGX_LEVEL_EVENT;
-
-    if (ngx_add_event(c->read, NGX_READ_EVENT, flags) != NGX_OK) {
-        ngx_free_connection(c);
-        c->fd = (ngx_socket_t) -1;
-        return NULL;
-    }
-
-    return c;
-}
-
-
-void
-ngx_http_mistral_link_unwatch(ngx_connection_t *c)
-{
-    if (c == NULL) {
-        return;
-    }
-
-    if (c->read->active) {
-        (void) ngx_del_event(c->read, NGX_READ_EVENT, 0);
-    }
-
-    if (c->read->posted) {
-        ngx_delete_posted_event(c->read);
-    }
-
-    ngx_free_connection(c);
-    c->fd = (ngx_socket_t) -1;                 /* it is not ours to close */
-}
-
-
 /* what a request may expect; the segment's words are only ever compared */
 
 ngx_http_mistral_state_e
@@ -461,7 +391,7 @@ ngx_http_mistral_link_look(ngx_http_mistral_link_t *link)
         if (mst_stat_beat_age(&shm->stat, mst_time_ns())
             > link->timeout * MST_MS)
         {
-            ngx_http_mistral_link_timer(link); /* somebody must look at it */
+            ngx_http_mistral_watch_timer(link); /* somebody must look at it */
             return NGX_HTTP_MISTRAL_DOWN;
         }
 
@@ -558,88 +488,6 @@ ngx_http_mistral_link_wake(ngx_http_mistral_link_t *link)
 }
 
 
-/*
- * Records, or the engine's life changed.  The eventfd need not be read while
- * it is edge-triggered: every write is an edge.
- */
-
-static void
-ngx_http_mistral_link_wake_handler(ngx_event_t *ev)
-{
-    uint64_t                  count;
-    ngx_uint_t                i;
-    ngx_connection_t         *c;
-    ngx_http_mistral_link_t  *link;
-
-    c = ev->data;
-    link = c->data;
-
-    if (!(ngx_event_flags & NGX_USE_CLEAR_EVENT)) {
-        if (read(c->fd, &count, sizeof(count)) == -1
-            && ngx_errno != NGX_EAGAIN)
-        {
-            ngx_log_error(NGX_LOG_ALERT, ev->log, ngx_errno,
-                          "read() from an eventfd failed");
-        }
-    }
-
-    if (c->close) {
-        c->close = 0;
-        ngx_http_mistral_exit_begin(link);
-        return;
-    }
-
-    ngx_http_mistral_cancel_look();
-    (void) ngx_http_mistral_revive_look(link);
-
-    for (i = 0; i < NGX_HTTP_MISTRAL_PASSES; i++) {
-        if (ngx_http_mistral_call_pass(link) == NGX_OK) {
-            return;
-        }
-    }
-
-    /* it does not end: clients and timers first, then on without a wake-up */
-
-    ngx_post_event(ev, &ngx_posted_next_events);
-}
-
-
-void
-ngx_http_mistral_link_watch_alive(ngx_http_mistral_link_t *link)
-{
-    link->alive = ngx_http_mistral_link_watch(link, link->engine->alive_r,
-                                         ngx_http_mistral_link_alive_handler);
-}
-
-
-/* nobody writes into this pipe: this is its end */
-
-static void
-ngx_http_mistral_link_alive_handler(ngx_event_t *ev)
-{
-    ngx_connection_t         *c;
-    ngx_http_mistral_link_t  *link;
-
-    c = ev->data;
-    link = c->data;
-
-    if (link->gone) {
-        return;
-    }
-
-    link->gone = 1;
-    link->alive = NULL;
-    ngx_http_mistral_link_unwatch(c);
-
-    ngx_log_error(NGX_LOG_ERR, ev->log, 0,
-                  "mistral model \"%V\": the engine and its supervisor "
-                  "are gone", &link->engine->name);
-
-    ngx_http_mistral_call_lost(link, 1);
-    ngx_http_mistral_revive(link);
-}
-
-
 /* the peer's bytes are nonsense: until it is another process */
 
 void
@@ -655,68 +503,4 @@ ngx_http_mistral_link_broken(ngx_http_mistral_link_t *link, const char *why)
     ngx_log_error(NGX_LOG_ALERT, link->timer.log, 0,
                   "mistral model \"%V\": broken record from the engine: %s",
                   &link->engine->name, why);
-}
-
-
-void
-ngx_http_mistral_link_timer(ngx_http_mistral_link_t *link)
-{
-    if (!link->timer.timer_set) {
-        ngx_add_timer(&link->timer, NGX_HTTP_MISTRAL_TICK);
-    }
-}
-
-
-/* while calls are in flight, a cancel waits for room, or we have no slot */
-
-static void
-ngx_http_mistral_link_timer_handler(ngx_event_t *ev)
-{
-    uint64_t                  age;
-    mst_shm_t                *shm;
-    ngx_http_mistral_link_t  *link;
-
-    link = ev->data;
-
-    if (link->index == -1) {
-        ngx_http_mistral_link_claim(link);
-        return;
-    }
-
-    ngx_http_mistral_cancel_look();
-    ngx_http_mistral_wish_retry(link);
-    ngx_http_mistral_metrics_fold(link->metrics, &link->engine->map);
-
-    shm = link->engine->map.shm;
-    age = mst_stat_beat_age(&shm->stat, mst_time_ns());
-
-    if (link->gone || atomic_load(&shm->state) != MST_STATE_READY
-        || age <= link->timeout * MST_MS)
-    {
-        link->hung = 0;
-        link->alone = 0;
-
-    } else {
-        ngx_http_mistral_link_stale(link, age / MST_MS);
-    }
-
-    if (link->hung || ngx_http_mistral_call_busy(link)) {
-        ngx_http_mistral_link_timer(link);
-    }
-}
-
-
-static void
-ngx_http_mistral_link_stale(ngx_http_mistral_link_t *link, uint64_t age)
-{
-    if (!link->hung) {
-        link->hung = 1;
-        ngx_log_error(NGX_LOG_ERR, link->timer.log, 0,
-                      "mistral model \"%V\": the engine hangs, its last "
-                      "heartbeat is %uL ms old",
-                      &link->engine->name, age);
-    }
-
-    ngx_http_mistral_call_lost(link, 1);
-    ngx_http_mistral_revive_stale(link);
 }

@@ -1,8 +1,8 @@
 
 /*
- * A worker's link to one engine: shared by link.c, which opens and watches
- * it, and call.c and wish.c, which move records over it.  One thread, one
- * process.
+ * A worker's link to one engine: shared by link.c, which opens it, watch.c,
+ * which waits for it, and call.c and wish.c, which move records over it.  One
+ * thread, one process.
  */
 
 #ifndef NGX_HTTP_MISTRAL_LINK_H
@@ -94,6 +94,18 @@ void ngx_http_mistral_call_lost(ngx_http_mistral_link_t *link,
     ngx_uint_t all);
 ngx_uint_t ngx_http_mistral_call_busy(ngx_http_mistral_link_t *link);
 
+/* watch.c: NULL: there is no connection for it */
+ngx_connection_t *ngx_http_mistral_watch_add(ngx_http_mistral_link_t *link,
+    int fd, ngx_event_handler_pt handler);
+void ngx_http_mistral_watch_del(ngx_connection_t *c);  /* c may be NULL */
+void ngx_http_mistral_watch_alive(ngx_http_mistral_link_t *link);
+
+/* looks at the engine each second while there is a reason to */
+void ngx_http_mistral_watch_timer(ngx_http_mistral_link_t *link);
+
+void ngx_http_mistral_watch_wake_handler(ngx_event_t *ev);
+void ngx_http_mistral_watch_timer_handler(ngx_event_t *ev);
+
 /* wish.c */
 void ngx_http_mistral_wish_cancel(ngx_http_mistral_link_t *link, uint64_t id,
     uint32_t engine_epoch);
@@ -126,14 +138,12 @@ typedef enum {
 void ngx_http_mistral_link_order(ngx_http_mistral_model_t *m,
     ngx_http_mistral_order_e order);
 
-ngx_connection_t *ngx_http_mistral_link_watch(ngx_http_mistral_link_t *link,
-    int fd, ngx_event_handler_pt handler);
-void ngx_http_mistral_link_unwatch(ngx_connection_t *c);
-void ngx_http_mistral_link_watch_alive(ngx_http_mistral_link_t *link);
 ngx_http_mistral_state_e ngx_http_mistral_link_look(
     ngx_http_mistral_link_t *link);
 void ngx_http_mistral_link_wake(ngx_http_mistral_link_t *link);
-void ngx_http_mistral_link_timer(ngx_http_mistral_link_t *link);
+
+/* takes a slot, or tries again later */
+void ngx_http_mistral_link_claim(ngx_http_mistral_link_t *link);
 void ngx_http_mistral_link_broken(ngx_http_mistral_link_t *link,
     const char *why);
 void ngx_http_mistral_link_free(ngx_http_mistral_link_t *link);

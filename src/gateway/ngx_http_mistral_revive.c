@@ -78,7 +78,7 @@ ngx_http_mistral_revive_look(ngx_http_mistral_link_t *link)
     }
 
     link->gone = 0;
-    ngx_http_mistral_link_watch_alive(link);
+    ngx_http_mistral_watch_alive(link);
 
     return 1;
 }
@@ -171,8 +171,8 @@ ngx_http_mistral_revive_start(ngx_http_mistral_link_t *link)
 
     if (rc == NGX_OK) {
         link->exec = x;
-        link->answer = ngx_http_mistral_link_watch(link, fd,
-                                              ngx_http_mistral_revive_answer);
+        link->answer = ngx_http_mistral_watch_add(link, fd,
+                                          ngx_http_mistral_revive_answer);
         if (link->answer != NULL) {
             return NGX_OK;
         }
@@ -284,7 +284,7 @@ ngx_http_mistral_revive_done(ngx_http_mistral_link_t *link)
 
     fd = link->answer->fd;
 
-    ngx_http_mistral_link_unwatch(link->answer);
+    ngx_http_mistral_watch_del(link->answer);
     (void) close(fd);
     ngx_free(link->exec);
 

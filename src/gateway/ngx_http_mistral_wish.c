@@ -75,7 +75,7 @@ ngx_http_mistral_wish_cancel(ngx_http_mistral_link_t *link, uint64_t id,
     if (cancel != NULL) {
         cancel->id = id;
         cancel->engine_epoch = engine_epoch;
-        ngx_http_mistral_link_timer(link);
+        ngx_http_mistral_watch_timer(link);
     }
 }
 
@@ -117,7 +117,7 @@ ngx_http_mistral_wish_retry_all(ngx_http_mistral_link_t *link)
         call = ngx_queue_data(q, ngx_http_mistral_call_t, control);
 
         if (ngx_http_mistral_wish_send_call(link, call) != NGX_OK) {
-            ngx_http_mistral_link_timer(link);
+            ngx_http_mistral_watch_timer(link);
             return;
         }
 
