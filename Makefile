@@ -101,7 +101,8 @@ $(BUILD)/t/%: t/clients/%.c $(BUILD)/libmst.a
 	$(call Q,LD)$(CC) $(MST_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< \
 	    $(BUILD)/libmst.a $(LIBS)
 
-$(BUILD)/t/mistral_engine_test: | $(BUILD)/mistral
+$(BUILD)/t/mistral_engine_test $(BUILD)/t/mistral_supervisor_test: \
+    | $(BUILD)/mistral
 
 # The CUDA half.  Nothing else needs a toolkit: without nvcc the product
 # computes on the CPU.  The runtime is linked in, cuBLASLt is the system's.

@@ -547,6 +547,30 @@ status_line(uint32_t pid, const char *name)
 }
 
 
+/* the program that is tested: ../mistral beside the test's own folder */
+
+static inline int
+master_program(const char *self)
+{
+    char  *slash, dir[4000];
+
+    (void) signal(SIGPIPE, SIG_IGN);
+
+    if (realpath(self, dir) == NULL) {
+        return -1;
+    }
+
+    slash = strrchr(dir, '/');
+    *slash = '\0';
+    slash = strrchr(dir, '/');
+    *slash = '\0';
+
+    (void) snprintf(program, sizeof(program), "%s/mistral", dir);
+
+    return 0;
+}
+
+
 static inline void
 link_of(uint32_t pid, int fd, char *to, size_t size)
 {
@@ -588,6 +612,58 @@ check_descriptors(uint32_t pid)
             fail_msg("descriptor %d of %u is %s", fd, pid, to);
         }
     }
+}
+
+
+/* the tokens of a stream on from "from", to "to" or a few more */
+
+static inline uint32_t
+stream_on(master_t *m, worker_t *k, uint64_t id, uint32_t from, uint32_t to)
+{
+    const mst_record_t      *rec;
+    const unsigned char     *at;
+    const mst_rec_top_t     *top;
+    const mst_rec_token_t   *token;
+    const mst_rec_tokens_t  *tokens;
+
+    while (from < to) {
+        rec = worker_next(m, k, 20000);
+        assert_non_null(rec);
+        assert_int_equal(rec->id, id);
+
+        if (rec->type == MST_REC_ADMIT) {
+            continue;
+        }
+
+        assert_int_equal(rec->type, MST_REC_TOKENS);
+
+        tokens = (const mst_rec_tokens_t *) rec;
+        assert_int_equal(tokens->first, from);
+        at = (const unsigned char *) (tokens + 1);
+
+        while ((token = mst_record_next_token(tokens, &at, &top)) != NULL) {
+            assert_int_equal(token->id, TEXT[from++ % (sizeof(TEXT) - 1)]);
+        }
+    }
+
+    return from;
+}
+
+
+/* kill -9; the next one has taken over */
+
+static inline uint32_t
+super_kill(master_t *m)
+{
+    uint32_t  super, next;
+
+    super = m->shm->supervisor_pid;
+    assert_int_equal(kill((pid_t) super, SIGKILL), 0);
+    wait_for(1000, (next = m->shm->supervisor_pid) != super);
+    assert_int_not_equal(next, 0);
+    wait_for(1000, is_gone(super));
+
+    return next;
 }
 
 
