@@ -310,8 +310,11 @@ void ngx_http_mistral_metrics_fold(ngx_http_mistral_metrics_t *mx,
 ngx_int_t ngx_http_mistral_add_variables(ngx_conf_t *cf);
 ngx_int_t ngx_http_mistral_add_state_variables(ngx_conf_t *cf);
 
-/* a table that ends with ngx_http_null_variable; values of getters */
+/* a table that ends with ngx_http_null_variable; values of getters: an empty
+   text is not found */
 ngx_int_t ngx_http_mistral_add_table(ngx_conf_t *cf, ngx_http_variable_t *v);
+ngx_int_t ngx_http_mistral_string(ngx_http_variable_value_t *v,
+    ngx_str_t *text);
 ngx_int_t ngx_http_mistral_number(ngx_http_request_t *r, uint64_t n,
     ngx_http_variable_value_t *v);
 ngx_int_t ngx_http_mistral_thousandths(ngx_http_request_t *r, uint64_t n,

@@ -81,16 +81,10 @@ static ngx_http_output_header_filter_pt
 ngx_int_t
 ngx_http_mistral_credential_variables(ngx_conf_t *cf)
 {
-    ngx_http_variable_t  *var, *v;
-
-    for (v = ngx_http_mistral_credential_vars; v->name.len; v++) {
-        var = ngx_http_add_variable(cf, &v->name, v->flags);
-        if (var == NULL) {
-            return NGX_ERROR;
-        }
-
-        var->get_handler = v->get_handler;
-        var->data = v->data;
+    if (ngx_http_mistral_add_table(cf, ngx_http_mistral_credential_vars)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
     return ngx_http_mistral_jwt_add_variables(cf);
@@ -476,18 +470,7 @@ ngx_http_mistral_credential_variable(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    if (text.len == 0) {
-        v->not_found = 1;
-        return NGX_OK;
-    }
-
-    v->data = text.data;
-    v->len = text.len;
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
-
-    return NGX_OK;
+    return ngx_http_mistral_string(v, &text);
 }
 
 

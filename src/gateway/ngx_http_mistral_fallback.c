@@ -415,18 +415,12 @@ ngx_http_mistral_fallback_variable(ngx_http_request_t *r,
 
     ctx = ngx_http_mistral_get_ctx(r);
 
-    if (ctx == NULL || ctx->fallback.len == 0) {
+    if (ctx == NULL) {
         v->not_found = 1;
         return NGX_OK;
     }
 
-    v->data = ctx->fallback.data;
-    v->len = ctx->fallback.len;
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
-
-    return NGX_OK;
+    return ngx_http_mistral_string(v, &ctx->fallback);
 }
 
 

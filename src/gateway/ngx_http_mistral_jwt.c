@@ -237,18 +237,7 @@ ngx_http_mistral_jwt_variable(ngx_http_mistral_auth_t *a,
 ngx_int_t
 ngx_http_mistral_jwt_add_variables(ngx_conf_t *cf)
 {
-    ngx_http_variable_t  *var, *v;
-
-    for (v = ngx_http_mistral_jwt_vars; v->name.len; v++) {
-        var = ngx_http_add_variable(cf, &v->name, v->flags);
-        if (var == NULL) {
-            return NGX_ERROR;
-        }
-
-        var->get_handler = v->get_handler;
-    }
-
-    return NGX_OK;
+    return ngx_http_mistral_add_table(cf, ngx_http_mistral_jwt_vars);
 }
 
 

@@ -159,13 +159,8 @@ ngx_http_mistral_limit_variable(ngx_http_request_t *r,
         return ngx_http_mistral_number(r, d->left, v);
     }
 
-    v->data = ngx_http_mistral_limit_names[lctx->status].data;
-    v->len = ngx_http_mistral_limit_names[lctx->status].len;
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
-
-    return NGX_OK;
+    return ngx_http_mistral_string(v,
+                                  &ngx_http_mistral_limit_names[lctx->status]);
 }
 
 

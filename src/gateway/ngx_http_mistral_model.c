@@ -63,6 +63,8 @@ static char *ngx_http_mistral_model_experts(ngx_conf_t *cf,
     ngx_http_mistral_block_t *b);
 static char *ngx_http_mistral_model_chat_template(ngx_conf_t *cf,
     ngx_http_mistral_block_t *b);
+static char *ngx_http_mistral_model_auto(ngx_conf_t *cf, uint32_t max,
+    uint32_t *number);
 static ngx_int_t ngx_http_mistral_model_name_ok(ngx_conf_t *cf,
     ngx_str_t *name, size_t max, const char *others);
 
@@ -317,17 +319,8 @@ ngx_http_mistral_model_context(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
 static char *
 ngx_http_mistral_model_max_batch(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
 {
-    ngx_str_t  *value;
-
-    value = cf->args->elts;
-
-    if (ngx_strcmp(value[1].data, "auto") == 0) {
-        return NGX_CONF_OK;
-    }
-
-    return ngx_http_mistral_model_number(cf, &value[1],
-                                         NGX_HTTP_MISTRAL_BATCH_MAX,
-                                         &b->model->setup->max_batch);
+    return ngx_http_mistral_model_auto(cf, NGX_HTTP_MISTRAL_BATCH_MAX,
+                                       &b->model->setup->max_batch);
 }
 
 
@@ -335,17 +328,8 @@ static char *
 ngx_http_mistral_model_prefill_chunk(ngx_conf_t *cf,
     ngx_http_mistral_block_t *b)
 {
-    ngx_str_t  *value;
-
-    value = cf->args->elts;
-
-    if (ngx_strcmp(value[1].data, "auto") == 0) {
-        return NGX_CONF_OK;
-    }
-
-    return ngx_http_mistral_model_number(cf, &value[1],
-                                         NGX_HTTP_MISTRAL_CHUNK_MAX,
-                                         &b->model->setup->prefill_chunk);
+    return ngx_http_mistral_model_auto(cf, NGX_HTTP_MISTRAL_CHUNK_MAX,
+                                       &b->model->setup->prefill_chunk);
 }
 
 
@@ -462,6 +446,23 @@ ngx_http_mistral_model_experts(ngx_conf_t *cf, ngx_http_mistral_block_t *b)
     return ngx_http_mistral_model_number(cf, &value[1],
                                          NGX_HTTP_MISTRAL_EXPERTS_MAX,
                                          &b->model->setup->tune.experts);
+}
+
+
+/* a number, or what stands there already */
+
+static char *
+ngx_http_mistral_model_auto(ngx_conf_t *cf, uint32_t max, uint32_t *number)
+{
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    if (ngx_strcmp(value[1].data, "auto") == 0) {
+        return NGX_CONF_OK;
+    }
+
+    return ngx_http_mistral_model_number(cf, &value[1], max, number);
 }
 
 

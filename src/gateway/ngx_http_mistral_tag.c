@@ -317,18 +317,7 @@ ngx_http_mistral_tag_variable(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    if (value.len == 0) {
-        v->not_found = 1;
-        return NGX_OK;
-    }
-
-    v->data = value.data;
-    v->len = value.len;
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
-
-    return NGX_OK;
+    return ngx_http_mistral_string(v, &value);
 }
 
 

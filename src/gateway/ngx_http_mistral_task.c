@@ -351,19 +351,7 @@ ngx_http_mistral_task_submit(ngx_http_mistral_ctx_t *ctx,
 static ngx_int_t
 ngx_http_mistral_task_add_variables(ngx_conf_t *cf)
 {
-    ngx_http_variable_t  *var, *v;
-
-    for (v = ngx_http_mistral_task_vars; v->name.len; v++) {
-        var = ngx_http_add_variable(cf, &v->name, v->flags);
-        if (var == NULL) {
-            return NGX_ERROR;
-        }
-
-        var->get_handler = v->get_handler;
-        var->data = v->data;
-    }
-
-    return NGX_OK;
+    return ngx_http_mistral_add_table(cf, ngx_http_mistral_task_vars);
 }
 
 
@@ -375,16 +363,10 @@ ngx_http_mistral_task_variable(ngx_http_request_t *r,
 
     ctx = ngx_http_mistral_get_ctx(r);
 
-    if (ctx == NULL || ctx->task.len == 0) {
+    if (ctx == NULL) {
         v->not_found = 1;
         return NGX_OK;
     }
 
-    v->data = ctx->task.data;
-    v->len = ctx->task.len;
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
-
-    return NGX_OK;
+    return ngx_http_mistral_string(v, &ctx->task);
 }

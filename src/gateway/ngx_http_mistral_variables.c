@@ -190,11 +190,6 @@ ngx_http_mistral_text_variable(ngx_http_request_t *r,
         ngx_http_mistral_preread_missed(r);
     }
 
-    if (text.len == 0) {
-        v->not_found = 1;
-        return NGX_OK;
-    }
-
     if ((data == NGX_HTTP_MISTRAL_VAR_MODEL
          || data == NGX_HTTP_MISTRAL_VAR_USER)
         && ngx_http_mistral_one_line(r->pool, &text) != NGX_OK)
@@ -202,13 +197,7 @@ ngx_http_mistral_text_variable(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    v->data = text.data;
-    v->len = text.len;
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
-
-    return NGX_OK;
+    return ngx_http_mistral_string(v, &text);
 }
 
 
@@ -474,18 +463,15 @@ ngx_http_mistral_max_tokens(ngx_http_request_t *r,
 
 
 ngx_int_t
-ngx_http_mistral_number(ngx_http_request_t *r, uint64_t n,
-    ngx_http_variable_value_t *v)
+ngx_http_mistral_string(ngx_http_variable_value_t *v, ngx_str_t *text)
 {
-    u_char  *p;
-
-    p = ngx_pnalloc(r->pool, NGX_INT64_LEN);
-    if (p == NULL) {
-        return NGX_ERROR;
+    if (text->len == 0) {
+        v->not_found = 1;
+        return NGX_OK;
     }
 
-    v->data = p;
-    v->len = ngx_sprintf(p, "%uL", n) - p;
+    v->data = text->data;
+    v->len = text->len;
     v->valid = 1;
     v->no_cacheable = 0;
     v->not_found = 0;
@@ -495,23 +481,37 @@ ngx_http_mistral_number(ngx_http_request_t *r, uint64_t n,
 
 
 ngx_int_t
-ngx_http_mistral_thousandths(ngx_http_request_t *r, uint64_t n,
+ngx_http_mistral_number(ngx_http_request_t *r, uint64_t n,
     ngx_http_variable_value_t *v)
 {
-    u_char  *p;
+    ngx_str_t  text;
 
-    p = ngx_pnalloc(r->pool, NGX_INT64_LEN + 4);
-    if (p == NULL) {
+    text.data = ngx_pnalloc(r->pool, NGX_INT64_LEN);
+    if (text.data == NULL) {
         return NGX_ERROR;
     }
 
-    v->data = p;
-    v->len = ngx_sprintf(p, "%uL.%03uL", n / 1000, n % 1000) - p;
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
+    text.len = ngx_sprintf(text.data, "%uL", n) - text.data;
 
-    return NGX_OK;
+    return ngx_http_mistral_string(v, &text);
+}
+
+
+ngx_int_t
+ngx_http_mistral_thousandths(ngx_http_request_t *r, uint64_t n,
+    ngx_http_variable_value_t *v)
+{
+    ngx_str_t  text;
+
+    text.data = ngx_pnalloc(r->pool, NGX_INT64_LEN + 4);
+    if (text.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    text.len = ngx_sprintf(text.data, "%uL.%03uL", n / 1000, n % 1000)
+               - text.data;
+
+    return ngx_http_mistral_string(v, &text);
 }
 
 
