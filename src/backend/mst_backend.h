@@ -53,7 +53,7 @@ typedef struct {
     uint32_t          n_used;      /* experts of one token, where its sequence
                                       does not say */
 
-    uint32_t          device;      /* the how manieth, where there are several;
+    uint32_t          device;      /* its number, where there are several;
                                       from 0 */
     mst_dtype_t       dtype;
     uint32_t          weight_layouts;  /* 0 = auto, 1, 2 */

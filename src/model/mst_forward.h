@@ -102,6 +102,10 @@ typedef struct {
 } mst_batch_t;
 
 
+/* what a backend is told of a model's shape: all but the context and the
+   frequencies; points into c */
+void mst_model_shape(const mst_config_t *c, mst_backend_conf_t *bc);
+
 /* loads the weights; cp is kept until mst_model_destroy(), which also closes
    it.  NULL with a sentence: cp stays the caller's. */
 mst_model_t *mst_model_create(mst_checkpoint_t *cp,

@@ -365,6 +365,29 @@ mst_model_window(const mst_config_t *c)
 }
 
 
+void
+mst_model_shape(const mst_config_t *c, mst_backend_conf_t *bc)
+{
+    memset(bc, 0, sizeof(mst_backend_conf_t));
+
+    bc->n_layers = c->n_layers;
+    bc->dim = c->dim;
+    bc->ff_dim = c->ff_dim;
+    bc->n_heads = c->n_heads;
+    bc->n_kv_heads = c->n_kv_heads;
+    bc->head_dim = c->head_dim;
+    bc->rope_dim = c->rope_dim;
+    bc->n_vocab = c->n_vocab;
+    bc->rms_eps = c->rms_eps;
+    bc->rope_scale = (float) c->rope.attention;
+    bc->windows = c->windows;
+    bc->temp_beta = c->temp_beta;
+    bc->temp_length = c->temp_beta != 0 ? c->temp_length : 0;
+    bc->n_experts = c->n_experts;
+    bc->n_used = c->n_used;
+}
+
+
 static int
 mst_model_backend(mst_model_t *m, const mst_model_conf_t *conf,
     mst_err_t *err)
@@ -398,24 +421,9 @@ mst_model_backend(mst_model_t *m, const mst_model_conf_t *conf,
         mst_model_cast(m, freqs);
     }
 
-    memset(&bc, 0, sizeof(bc));
-    bc.n_layers = c->n_layers;
-    bc.dim = c->dim;
-    bc.ff_dim = c->ff_dim;
-    bc.n_heads = c->n_heads;
-    bc.n_kv_heads = c->n_kv_heads;
-    bc.head_dim = c->head_dim;
-    bc.rope_dim = c->rope_dim;
-    bc.n_vocab = c->n_vocab;
+    mst_model_shape(c, &bc);
     bc.context = m->info.context;
-    bc.rms_eps = c->rms_eps;
     bc.rope_freqs = freqs;
-    bc.rope_scale = (float) c->rope.attention;
-    bc.windows = c->windows;
-    bc.temp_beta = c->temp_beta;
-    bc.temp_length = c->temp_beta != 0 ? c->temp_length : 0;
-    bc.n_experts = c->n_experts;
-    bc.n_used = c->n_used;
     bc.device = conf->device;
     bc.dtype = conf->dtype;
     bc.weight_layouts = conf->weight_layouts;

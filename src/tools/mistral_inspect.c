@@ -10,6 +10,7 @@
 
 #include "backend/mst_cpu_mem.h"
 #include "file/mst_safetensors.h"
+#include "model/mst_forward.h"
 #include "tools/mistral_inspect.h"
 #include "tools/mistral_option.h"
 #include "tools/mistral_random.h"
@@ -275,22 +276,11 @@ mistral_inspect_memory(mistral_inspect_t *m)
 
     c = &m->config;
     err.text[0] = '\0';
-    memset(&bc, 0, sizeof(bc));
     mst_rope_frequencies(&c->rope, c->rope_dim, freqs);
 
-    bc.n_layers = c->n_layers;
-    bc.dim = c->dim;
-    bc.ff_dim = c->ff_dim;
-    bc.n_heads = c->n_heads;
-    bc.n_kv_heads = c->n_kv_heads;
-    bc.head_dim = c->head_dim;
-    bc.rope_dim = c->rope_dim;
-    bc.n_vocab = c->n_vocab;
+    mst_model_shape(c, &bc);
     bc.context = (uint32_t) m->context;
-    bc.rms_eps = c->rms_eps;
     bc.rope_freqs = freqs;
-    bc.n_experts = c->n_experts;
-    bc.n_used = c->n_used;
     bc.threads = 1;
     bc.max_seqs = (uint32_t) m->batch;
     bc.max_rows = bc.max_seqs > MISTRAL_INSPECT_ROWS ? bc.max_seqs
