@@ -334,18 +334,32 @@ mst_jinja_exec_set(mst_jinja_run_t *r, const mst_jinja_node_t *n)
 }
 
 
+/* what a block writes, through its filters */
+
 static int
-mst_jinja_exec_set_block(mst_jinja_run_t *r, const mst_jinja_node_t *n)
+mst_jinja_exec_filtered(mst_jinja_run_t *r, const mst_jinja_node_t *n,
+    mst_value_t *v)
 {
-    mst_value_t         v;
     mst_jinja_scope_t  *scope;
 
     scope = mst_jinja_exec_scope(r, r->scope);
 
     if (scope == NULL
-        || mst_jinja_exec_capture(r, n->list, scope, &v) != MST_OK
-        || mst_jinja_eval_filters(r, n->b, v, &v) != MST_OK)
+        || mst_jinja_exec_capture(r, n->list, scope, v) != MST_OK)
     {
+        return MST_ERROR;
+    }
+
+    return mst_jinja_eval_filters(r, n->b, *v, v);
+}
+
+
+static int
+mst_jinja_exec_set_block(mst_jinja_run_t *r, const mst_jinja_node_t *n)
+{
+    mst_value_t  v;
+
+    if (mst_jinja_exec_filtered(r, n, &v) != MST_OK) {
         return MST_ERROR;
     }
 
@@ -356,15 +370,9 @@ mst_jinja_exec_set_block(mst_jinja_run_t *r, const mst_jinja_node_t *n)
 static int
 mst_jinja_exec_filter_block(mst_jinja_run_t *r, const mst_jinja_node_t *n)
 {
-    mst_value_t         v;
-    mst_jinja_scope_t  *scope;
+    mst_value_t  v;
 
-    scope = mst_jinja_exec_scope(r, r->scope);
-
-    if (scope == NULL
-        || mst_jinja_exec_capture(r, n->list, scope, &v) != MST_OK
-        || mst_jinja_eval_filters(r, n->b, v, &v) != MST_OK)
-    {
+    if (mst_jinja_exec_filtered(r, n, &v) != MST_OK) {
         return MST_ERROR;
     }
 
