@@ -18,9 +18,9 @@ typedef struct {
 } mst_api_error_t;
 
 
-/* fills e, returns MST_ERROR; type follows from the status (engines.md:
-   4xx invalid_request_error, 401 authentication_error, 429
-   rate_limit_error, 5xx server_error) */
+/* fills e, returns MST_ERROR; type follows from the status: 401 is
+   authentication_error, 429 rate_limit_error, another 4xx
+   invalid_request_error, 5xx server_error */
 int mst_api_error_set(mst_api_error_t *e, int status, const char *code,
     const char *param, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));

@@ -37,7 +37,7 @@
 
 struct ngx_http_mistral_engine_s {
     ngx_uint_t   refs;                         /* cycles of this master */
-    uint64_t     hash;                         /* identity, D2 */
+    uint64_t     hash;                         /* identity */
     ngx_str_t    name;                         /* of the block; own copy */
     mst_map_t    map;
     int          memfd;

@@ -134,7 +134,8 @@ typedef struct {
     uint64_t          magic;
     uint64_t          layout;      /* mst_shm_layout() of the creator */
     uint64_t          size;        /* bytes of the whole segment */
-    uint64_t          hash;        /* identity of the engine (D2) */
+    uint64_t          hash;        /* the engine's identity: files, settings,
+                                      program and user */
     uint32_t          n_slots;
     uint32_t          req_size;    /* bytes of a request ring's data */
     uint32_t          rsp_size;    /* bytes of a response ring's data */

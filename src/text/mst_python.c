@@ -141,9 +141,10 @@ mst_python_float(double x, char *text)
 }
 
 
-/* what Unicode has not assigned is shown, which Python would escape */
+/* whether repr() shows the character itself: what Unicode has not assigned is
+   shown, which Python would escape */
 
-int
+static int
 mst_python_printable(uint32_t cp)
 {
     size_t  i;

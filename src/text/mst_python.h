@@ -21,8 +21,5 @@ int mst_python_write(mst_work_t *w, mst_value_t v, mst_text_out_t *out);
 /* str() as a text */
 mst_text_t *mst_python_str(mst_work_t *w, mst_value_t v);
 
-/* whether repr() shows the character itself */
-int mst_python_printable(uint32_t cp);
-
 
 #endif /* MST_PYTHON_H */

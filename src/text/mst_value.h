@@ -168,13 +168,6 @@ mst_value_dict(mst_value_type_t type, mst_dict_t *dict)
 
 
 static inline int
-mst_value_is_list(mst_value_t v)
-{
-    return v.type >= MST_VALUE_LIST && v.type <= MST_VALUE_VIEW;
-}
-
-
-static inline int
 mst_value_is_number(mst_value_t v)
 {
     return v.type >= MST_VALUE_BOOL && v.type <= MST_VALUE_FLOAT
