@@ -6,14 +6,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/mst_mem.h"
 #include "file/mst_safetensors.h"
 #include "model/mst_checkpoint.h"
+#include "model/mst_config_file.h"
 
-#define MST_CHECKPOINT_JSON  (8 << 20)         /* bytes of a config.json */
 #define MST_CHECKPOINT_NAME  160
 
 
@@ -411,55 +409,6 @@ mst_checkpoint_gguf(mst_gguf_t *g, mst_err_t *err)
 }
 
 
-/* the whole of a small file */
-
-static char *
-mst_checkpoint_read(const mst_checkpoint_t *c, int fd, size_t *len,
-    mst_err_t *err)
-{
-    char         *text;
-    size_t        n;
-    ssize_t       got;
-    struct stat   st;
-
-    if (fstat(fd, &st) == -1 || !S_ISREG(st.st_mode) || st.st_size < 2
-        || st.st_size > MST_CHECKPOINT_JSON)
-    {
-        (void) mst_checkpoint_error(c, err, "its configuration is no file of "
-                                    "2 bytes to %d MiB",
-                                    MST_CHECKPOINT_JSON >> 20);
-        return NULL;
-    }
-
-    text = mst_alloc((size_t) st.st_size);
-
-    if (text == NULL) {
-        (void) mst_checkpoint_error(c, err, "no memory for its configuration");
-        return NULL;
-    }
-
-    for (n = 0; n < (size_t) st.st_size; n += (size_t) got) {
-
-        /* not read(): the offset is shared with all who have this file */
-
-        got = pread(fd, text + n, (size_t) st.st_size - n, (off_t) n);
-
-        if (got <= 0) {
-            mst_free(text);
-            (void) mst_checkpoint_error(c, err, "its configuration cannot be "
-                                        "read");
-            return NULL;
-        }
-    }
-
-    *len = n;
-
-    return text;
-}
-
-
-/* only params.json has "dim" */
-
 static int
 mst_checkpoint_config_of(mst_checkpoint_t *c, int fd, mst_err_t *err)
 {
@@ -467,20 +416,13 @@ mst_checkpoint_config_of(mst_checkpoint_t *c, int fd, mst_err_t *err)
     char   *text;
     size_t  len;
 
-    text = mst_checkpoint_read(c, fd, &len, err);
+    text = mst_config_file_read(fd, c->name, &len, err);
 
     if (text == NULL) {
         return MST_ERROR;
     }
 
-    if (memmem(text, len, "\"dim\"", 5) != NULL) {
-        c->names = MST_NAMES_MISTRAL;
-        rc = mst_config_params(text, len, c->name, &c->config, err);
-
-    } else {
-        c->names = MST_NAMES_HF;
-        rc = mst_config_hf(text, len, c->name, &c->config, err);
-    }
+    rc = mst_config_file_parse(text, len, c->name, &c->names, &c->config, err);
 
     mst_free(text);
 

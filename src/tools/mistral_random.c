@@ -18,48 +18,34 @@
 #include <unistd.h>
 
 #include "base/mst_mem.h"
+#include "model/mst_config_file.h"
 #include "tools/mistral_random.h"
 #include "tools/mistral_random_local.h"
 
 
 #define MISTRAL_RANDOM_CHUNK  (4u << 20)       /* elements at a time */
-#define MISTRAL_RANDOM_JSON   (8 << 20)        /* bytes of a configuration */
 
 
 static int
 mistral_random_read(mistral_random_t *r, const char *path)
 {
-    FILE    *f;
-    char     part[4096];
-    size_t   n;
+    int  fd;
 
-    f = fopen(path, "re");
+    fd = open(path, O_RDONLY | O_CLOEXEC);
 
-    if (f == NULL) {
+    if (fd == -1) {
         return mst_err_errno(r->err, errno, "%s: cannot be opened", path);
     }
 
-    while ((n = fread(part, 1, sizeof(part), f)) != 0
-           && r->text.len < MISTRAL_RANDOM_JSON)
-    {
-        (void) mst_buf_append(&r->text, part, n);
+    r->text = mst_config_file_read(fd, path, &r->text_len, r->err);
+    (void) close(fd);
+
+    if (r->text == NULL) {
+        return MST_ERROR;
     }
 
-    (void) fclose(f);
-
-    if (r->text.failed || r->text.len == 0) {
-        return mst_err_set(r->err, "%s: cannot be read", path);
-    }
-
-    if (memmem(r->text.data, r->text.len, "\"dim\"", 5) != NULL) {
-        r->names = MST_NAMES_MISTRAL;
-        return mst_config_params(r->text.data, r->text.len, path, &r->config,
-                                 r->err);
-    }
-
-    r->names = MST_NAMES_HF;
-
-    return mst_config_hf(r->text.data, r->text.len, path, &r->config, r->err);
+    return mst_config_file_parse(r->text, r->text_len, path, &r->names,
+                                 &r->config, r->err);
 }
 
 
@@ -268,7 +254,7 @@ mistral_random_safetensors(mistral_random_t *r, const char *out)
         return mst_err_errno(r->err, errno, "%s: cannot be created", path);
     }
 
-    if (mistral_random_write(r, r->text.data, r->text.len) != MST_OK) {
+    if (mistral_random_write(r, r->text, r->text_len) != MST_OK) {
         return MST_ERROR;
     }
 
@@ -312,7 +298,6 @@ mistral_random(const char *config, const char *format, const char *type,
     mistral_random_t  r;
 
     memset(&r, 0, sizeof(r));
-    mst_buf_init(&r.text);
     mst_buf_init(&r.tensors);
     mst_buf_init(&r.head);
 
@@ -351,7 +336,7 @@ mistral_random(const char *config, const char *format, const char *type,
     }
 
     mst_free(r.chunk);
-    mst_buf_fini(&r.text);
+    mst_free(r.text);
     mst_buf_fini(&r.tensors);
     mst_buf_fini(&r.head);
 

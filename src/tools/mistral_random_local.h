@@ -33,7 +33,8 @@ typedef struct {
     mst_names_t     names;         /* of the tensors in the file */
     mst_type_t      type;          /* of the matrices */
     uint64_t        seed;
-    mst_buf_t       text;          /* of the configuration */
+    char           *text;          /* of the configuration; owned */
+    size_t          text_len;
     mst_buf_t       tensors;       /* mistral_random_tensor_t each */
     mst_buf_t       head;          /* what stands before the data */
     int             fd;            /* of the file being written, or -1 */
