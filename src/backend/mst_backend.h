@@ -7,7 +7,7 @@
  * they may lie in a device's memory.  The operations of a step are recorded
  * in the order of the calls between begin() and sync(), and may run only at
  * sync(): a backend can put them on a stream, capture them in a graph, or
- * run them on threads with one barrier each.  They are as large as they are
+ * run them on threads one after the other.  They are as large as they are
  * because each can then be one kernel with its prologue and epilogue.
  *
  * One thread calls; the backend may use more inside.
@@ -71,7 +71,8 @@ typedef struct {
     const char       *isa;         /* NULL = the best of this machine */
     const mst_log_t  *log;         /* may be NULL */
     void            (*progress)(void *data);   /* while sync() computes, by
-                                      its caller's thread; may be NULL */
+                                      its caller's thread, from when the others
+                                      have work; may be NULL */
     void             *progress_data;
 } mst_backend_conf_t;
 

@@ -352,12 +352,14 @@ mst_cpu_turns(mst_backend_t *b, uint32_t row, double base)
 
 
 static void
-mst_cpu_embed_run(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
+mst_cpu_embed_run(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread,
+    int last)
 {
     uint32_t               row;
     const mst_cpu_unit_t  *u;
 
     (void) thread;
+    (void) last;
 
     while (mst_cpu_take(cmd, b->n_units, 1, &row)) {
         u = &b->units[row];
@@ -568,34 +570,46 @@ mst_cpu_logits(mst_backend_t *b, const mst_vector_t *norm,
 
 
 static void
-mst_cpu_run(void *data, uint32_t thread)
+mst_cpu_progress(void *data)
 {
-    uint32_t        i;
     mst_backend_t  *b;
 
     b = data;
 
-    for (i = 0; i < b->n_cmds; i++) {
-
-        if (i != 0) {
-            mst_cpu_pool_barrier(b->pool);
-        }
-
-        if (thread == 0 && b->conf.progress != NULL) {
-            b->conf.progress(b->conf.progress_data);
-        }
-
-        b->cmds[i].run(b, &b->cmds[i], thread);
+    if (b->conf.progress != NULL) {
+        b->conf.progress(b->conf.progress_data);
     }
+}
+
+
+static void
+mst_cpu_run(void *data, uint32_t phase, uint32_t thread, int last)
+{
+    mst_backend_t  *b;
+
+    b = data;
+
+    if (thread == 0 && phase != 0) {
+        mst_cpu_progress(b);
+    }
+
+    b->cmds[phase].run(b, &b->cmds[phase], thread, last);
 }
 
 
 static int
 mst_cpu_sync(mst_backend_t *b, const float **logits, mst_err_t *err)
 {
+    mst_cpu_pool_job_t  job = { 0 };
+
     (void) err;
 
-    mst_cpu_pool_run(b->pool, mst_cpu_run, b);
+    job.run = mst_cpu_run;
+    job.begun = mst_cpu_progress;
+    job.data = b;
+    job.n_phases = b->n_cmds;
+
+    mst_cpu_pool_run(b->pool, &job);
     *logits = b->logits;
 
     return MST_OK;

@@ -2,10 +2,10 @@
 /*
  * The CPU backend: what its files share.
  *
- * begin() .. logits() record commands, sync() runs them: every thread walks
- * the list, takes pieces of each command from a counter, and meets the
- * others at a barrier behind it.  The counter and not a fixed share, because
- * nginx's workers use the same cores.
+ * begin() .. logits() record commands, sync() runs them, each as a phase of
+ * the pool: threads take pieces of it from a counter until there are none.
+ * The counter and not a fixed share, because nginx's workers use the same
+ * cores: a command does not wait for a thread that has not come.
  *
  * A row's result never depends on which thread computed it, nor on the other
  * rows: see mst_cpu_isa.h.
@@ -26,7 +26,7 @@
 #define MST_CPU_PARTS    3
 #define MST_CPU_OWN      2         /* up to so many rows each thread prepares
                                       its own copy of a matrix's inputs,
-                                      which saves a barrier */
+                                      which saves a phase */
 #define MST_CPU_QUERIES  48        /* that one unit of attention holds */
 
 #define MST_CPU_DIGIT_FORM  1      /* how a matrix wants its inputs */
@@ -75,8 +75,9 @@ typedef struct {
 
 typedef struct mst_cpu_cmd_s  mst_cpu_cmd_t;
 
+/* takes pieces until there are none: mst_cpu_pool_pt */
 typedef void (*mst_cpu_run_pt)(mst_backend_t *b, mst_cpu_cmd_t *cmd,
-    uint32_t thread);
+    uint32_t thread, int last);
 
 /* what to do with the outputs of a unit for columns row .. row + cols - 1:
    y[tile of the unit][column][lane] */
@@ -226,7 +227,7 @@ static inline uint32_t
 mst_cpu_take(mst_cpu_cmd_t *cmd, uint32_t total, uint32_t n, uint32_t *at)
 {
     /* partner: the same addition of the other threads; the data itself is
-       ordered by the barriers */
+       ordered by the phases */
     *at = __atomic_fetch_add(&cmd->next, n, __ATOMIC_RELAXED);
 
     return *at >= total ? 0 : mst_cpu_min(n, total - *at);

@@ -286,12 +286,12 @@ mst_cpu_attn_cost(const mst_backend_t *b, uint32_t layer, uint32_t pos)
 }
 
 
-/* a thread's share of the query heads of all units, each of one row, by the
-   length of what they walk */
+/* one of as many shares as there are threads of the query heads of all units,
+   each of one row, by the length of what they walk */
 
 static void
 mst_cpu_attn_share(mst_backend_t *b, const mst_cpu_cmd_t *cmd,
-    uint32_t thread)
+    uint32_t thread, uint32_t share)
 {
     uint32_t         first, h, head, n, u;
     uint64_t         all, at, cost, from, to;
@@ -304,8 +304,8 @@ mst_cpu_attn_share(mst_backend_t *b, const mst_cpu_cmd_t *cmd,
                * b->conf.n_heads;
     }
 
-    from = all * thread / b->threads;
-    to = all * (thread + 1) / b->threads;
+    from = all * share / b->threads;
+    to = all * (share + 1) / b->threads;
     at = 0;
 
     for (u = 0; u < b->n_units; u++) {
@@ -334,16 +334,22 @@ mst_cpu_attn_share(mst_backend_t *b, const mst_cpu_cmd_t *cmd,
 
 
 static void
-mst_cpu_attn_run(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
+mst_cpu_attn_run(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread,
+    int last)
 {
     uint32_t  at, total;
+
+    (void) last;
 
     total = b->n_units * b->conf.n_kv_heads;
 
     if (total < MST_CPU_ATTN_FEW * b->threads
         && b->n_units == b->step.n_rows)
     {
-        mst_cpu_attn_share(b, cmd, thread);
+        while (mst_cpu_take(cmd, b->threads, 1, &at)) {
+            mst_cpu_attn_share(b, cmd, thread, at);
+        }
+
         return;
     }
 

@@ -92,12 +92,14 @@ mst_cpu_expert_choose(mst_backend_t *b, const mst_backend_layer_t *w,
 
 
 static void
-mst_cpu_expert_route(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
+mst_cpu_expert_route(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread,
+    int last)
 {
     uint32_t            row;
     mst_cpu_experts_t  *ex;
 
     (void) thread;
+    (void) last;
 
     ex = &b->experts;
 
@@ -113,15 +115,17 @@ mst_cpu_expert_route(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
 /* pairs in the order of experts, then of rows */
 
 static void
-mst_cpu_expert_plan(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
+mst_cpu_expert_plan(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread,
+    int last)
 {
     size_t              i;
     uint32_t            at, e, k, row;
     mst_cpu_experts_t  *ex;
 
-    (void) cmd;
+    (void) thread;
+    (void) last;
 
-    if (thread != 0) {
+    if (mst_cpu_take(cmd, 1, 1, &at) == 0) {
         return;
     }
 
@@ -153,12 +157,14 @@ mst_cpu_expert_plan(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
 
 
 static void
-mst_cpu_expert_gather(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
+mst_cpu_expert_gather(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread,
+    int last)
 {
     uint32_t            e, pair;
     mst_cpu_experts_t  *ex;
 
     (void) thread;
+    (void) last;
 
     ex = &b->experts;
     e = 0;
@@ -256,25 +262,30 @@ mst_cpu_expert_matrices(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t up)
 
 
 static void
-mst_cpu_expert_up(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
+mst_cpu_expert_up(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread,
+    int last)
 {
     (void) thread;
+    (void) last;
 
     mst_cpu_expert_matrices(b, cmd, 1);
 }
 
 
 static void
-mst_cpu_expert_down(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
+mst_cpu_expert_down(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread,
+    int last)
 {
     (void) thread;
+    (void) last;
 
     mst_cpu_expert_matrices(b, cmd, 0);
 }
 
 
 static void
-mst_cpu_expert_sum(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
+mst_cpu_expert_sum(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread,
+    int last)
 {
     float              *x;
     size_t              pair;
@@ -283,6 +294,7 @@ mst_cpu_expert_sum(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
     mst_cpu_experts_t  *ex;
 
     (void) thread;
+    (void) last;
 
     ex = &b->experts;
 

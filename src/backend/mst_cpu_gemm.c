@@ -33,9 +33,12 @@ mst_cpu_gemm_prepare_row(mst_backend_t *b, const mst_cpu_cmd_t *cmd,
 
 
 static void
-mst_cpu_gemm_prepare(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
+mst_cpu_gemm_prepare(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread,
+    int last)
 {
     uint32_t  row;
+
+    (void) last;
 
     while (mst_cpu_take(cmd, cmd->input->rows, 1, &row)) {
         mst_cpu_gemm_prepare_row(b, cmd, cmd->input, row,
@@ -77,30 +80,50 @@ mst_cpu_gemm_unit(mst_backend_t *b, const mst_matrix_t *m, uint32_t unit,
 }
 
 
-static void
-mst_cpu_gemm_run(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
+/* a thread's own copy of the inputs */
+
+static mst_cpu_input_t *
+mst_cpu_gemm_own(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread)
 {
-    uint32_t          at, n, row, share;
+    uint32_t          row;
     mst_cpu_input_t  *in;
 
-    in = cmd->input;
+    in = &b->own[thread];
+    in->rows = cmd->input->rows;
+    in->width = cmd->input->width;
 
-    if (cmd->own) {
-        in = &b->own[thread];
-        in->rows = cmd->input->rows;
-        in->width = cmd->input->width;
-
-        for (row = 0; row < in->rows; row++) {
-            mst_cpu_gemm_prepare_row(b, cmd, in, row, b->prepared[thread]);
-        }
+    for (row = 0; row < in->rows; row++) {
+        mst_cpu_gemm_prepare_row(b, cmd, in, row, b->prepared[thread]);
     }
 
-    share = in->rows > MST_CPU_GEMM_MANY
-            ? mst_cpu_gemm_share(b, cmd->matrix, in->rows) : 0;
+    return in;
+}
 
-    while ((n = mst_cpu_split_take(b->splits, b->threads, thread, cmd->job,
-                                   cmd->matrix->n_units, share, &at)) != 0)
+
+static void
+mst_cpu_gemm_run(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread,
+    int last)
+{
+    uint32_t              at, n, rows;
+    mst_cpu_input_t      *in;
+    mst_cpu_split_job_t   job;
+
+    in = cmd->own ? NULL : cmd->input;
+    rows = cmd->input->rows;
+
+    job.number = cmd->job;
+    job.total = cmd->matrix->n_units;
+    job.piece = rows > MST_CPU_GEMM_MANY
+                ? mst_cpu_gemm_share(b, cmd->matrix, rows) : 0;
+    job.all = last;
+
+    while ((n = mst_cpu_split_take(b->splits, b->threads, thread, &job, &at))
+           != 0)
     {
+        if (in == NULL) {
+            in = mst_cpu_gemm_own(b, cmd, thread);
+        }
+
         mst_cpu_gemm_units(b, cmd, in, at, n);
     }
 }

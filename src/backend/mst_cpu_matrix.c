@@ -235,17 +235,25 @@ mst_cpu_matrix_pack_unit(const mst_cpu_pack_t *pack, uint32_t unit)
    node */
 
 static void
-mst_cpu_matrix_pack(void *data, uint32_t thread)
+mst_cpu_matrix_pack(void *data, uint32_t phase, uint32_t thread, int last)
 {
-    uint32_t         at, n;
-    mst_backend_t   *b;
-    mst_cpu_pack_t  *pack;
+    uint32_t              at, n;
+    mst_backend_t        *b;
+    mst_cpu_pack_t       *pack;
+    mst_cpu_split_job_t   job;
+
+    (void) phase;
 
     pack = data;
     b = pack->backend;
 
-    while ((n = mst_cpu_split_take(b->splits, b->threads, thread, pack->job,
-                                   pack->matrix->n_units, 8, &at)) != 0)
+    job.number = pack->job;
+    job.total = pack->matrix->n_units;
+    job.piece = 8;
+    job.all = last;
+
+    while ((n = mst_cpu_split_take(b->splits, b->threads, thread, &job, &at))
+           != 0)
     {
         for ( /* void */ ; n; n--, at++) {
             mst_cpu_matrix_pack_unit(pack, at);
@@ -358,10 +366,11 @@ mst_cpu_matrix(mst_backend_t *b, mst_matrix_kind_t kind,
     const mst_matrix_part_t *parts, uint32_t n_parts, uint32_t width,
     mst_err_t *err)
 {
-    uint8_t         *base;
-    uint64_t         size;
-    mst_matrix_t    *m;
-    mst_cpu_pack_t   pack;
+    uint8_t             *base;
+    uint64_t             size;
+    mst_matrix_t        *m;
+    mst_cpu_pack_t       pack;
+    mst_cpu_pool_job_t   job = { 0 };
 
     m = mst_calloc(1, sizeof(mst_matrix_t));
 
@@ -401,7 +410,12 @@ mst_cpu_matrix(mst_backend_t *b, mst_matrix_kind_t kind,
     pack.backend = b;
     pack.job = ++b->jobs;
 
-    mst_cpu_pool_run(b->pool, mst_cpu_matrix_pack, &pack);
+    job.run = mst_cpu_matrix_pack;
+    job.data = &pack;
+    job.n_phases = 1;
+    job.all = 1;
+
+    mst_cpu_pool_run(b->pool, &job);
 
     return m;
 }

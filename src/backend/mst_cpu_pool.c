@@ -2,9 +2,13 @@
 /*
  * Threads of the CPU backend: see mst_cpu_pool.h.
  *
- * Two words carry everything: "run" counts the jobs, "passed" the barriers.
- * Each is an event: a counter to wait for the change of, and the number of
- * sleepers, so that nobody makes a system call while all are awake.
+ * One word carries everything: the number of the phase, of which there is one
+ * at a time, whether it is open, how many threads have begun it and how many
+ * are at it.  A thread begins a phase by adding itself to the word, so that
+ * the phase cannot end meanwhile; who leaves it last ends it and is at the
+ * next one already.  Numbers go on over all jobs.  Between jobs the phase
+ * that comes next stands there and is not open: then the fields of a job may
+ * change.
  */
 
 #include <limits.h>
@@ -21,27 +25,39 @@
 
 #define MST_CPU_POOL_SPINS      3000   /* of about 30 ns */
 #define MST_CPU_POOL_SPINS_LOW  50
+#define MST_CPU_POOL_NEAR       8      /* threads that may all look at a word
+                                          while others change it */
 
+/* the word: phase << 32 | open | stop | begun << 8 | at it */
 
-typedef struct {
-    _Alignas(64) uint32_t  value;
-    uint32_t               sleepers;
-} mst_cpu_event_t;
+#define MST_CPU_POOL_PHASE  ((uint64_t) 1 << 32)
+#define MST_CPU_POOL_OPEN   ((uint64_t) 1 << 31)
+#define MST_CPU_POOL_STOP   ((uint64_t) 1 << 30)   /* no job comes any more */
+#define MST_CPU_POOL_BEGUN  ((uint64_t) 1 << 8)
+#define MST_CPU_POOL_AT     ((uint64_t) 1)
+
+#define mst_cpu_pool_number(w)  ((uint32_t) ((w) >> 32))
+#define mst_cpu_pool_begun(w)   ((uint32_t) (w) >> 8 & 0xff)
+#define mst_cpu_pool_at(w)      ((uint32_t) (w) & 0xff)
 
 
 struct mst_cpu_pool_s {
-    mst_cpu_event_t         run;       /* jobs so far; the caller adds */
-    mst_cpu_event_t         passed;    /* barriers so far; the last adds */
-    _Alignas(64) uint32_t   arrived;   /* threads at this barrier */
+    _Alignas(64) uint64_t   word;
+    _Alignas(64) uint64_t   turn;      /* the word as it was when its phase
+                                          opened or the job ended */
+    _Alignas(64) uint32_t   sleepers;  /* since the last wake-up */
+    uint32_t                wakes;     /* so far; what they sleep on */
     _Alignas(64) uint32_t   n;
     uint32_t                n_started; /* pthreads, to be joined */
     uint32_t                spins;     /* before a thread sleeps for lack of
                                           work */
-    uint32_t                patience;  /* the same at a barrier; all threads
+    uint32_t                patience;  /* the same within a job; all threads
                                           write, any value will do */
-    uint32_t                stop;      /* read after run has changed */
-    mst_cpu_pool_pt         fn;
-    void                   *data;
+    const uint64_t         *look;      /* what waiting threads look at */
+
+    /* the job; who is at a phase of it may read */
+    mst_cpu_pool_job_t      job;
+    uint32_t                first;     /* number of its first phase */
     pthread_t               threads[MST_CPU_POOL_MAX];
 };
 
@@ -64,62 +80,204 @@ mst_cpu_pool_pause(void)
 }
 
 
-/* returns when the value is no longer "old"; nonzero: without sleep */
+/* another phase than the one that was seen; open, if that is asked for */
 
 static int
-mst_cpu_pool_await(mst_cpu_event_t *e, uint32_t old, uint32_t spins)
+mst_cpu_pool_news(uint64_t word, uint32_t seen, int open)
 {
-    uint32_t  i;
+    return mst_cpu_pool_number(word) != seen
+           && (!open || (word & (MST_CPU_POOL_OPEN | MST_CPU_POOL_STOP)));
+}
+
+
+/* returns when there is news; nonzero: without sleep */
+
+static int
+mst_cpu_pool_await(mst_cpu_pool_t *p, uint32_t seen, int open, uint32_t spins)
+{
+    uint32_t  i, wakes;
 
     for (i = 0; i < spins; i++) {
 
-        /* partner: the addition in mst_cpu_pool_signal() */
-        if (__atomic_load_n(&e->value, __ATOMIC_ACQUIRE) != old) {
+        /* partner: mst_cpu_pool_turn() */
+        if (mst_cpu_pool_news(__atomic_load_n(p->look, __ATOMIC_ACQUIRE),
+                              seen, open))
+        {
             return 1;
         }
 
         mst_cpu_pool_pause();
     }
 
-    /* sleepers, then value here; value, then sleepers there: one of the two
-       sees the other, so that no wake-up is lost */
+    for ( ;; ) {
 
-    (void) __atomic_add_fetch(&e->sleepers, 1, __ATOMIC_SEQ_CST);
+        /* sleepers, then the word here; the word, then sleepers there: one
+           of the two sees the other, so that no wake-up is lost.  Who is no
+           longer counted as a sleeper finds another number of wakes. */
 
-    while (__atomic_load_n(&e->value, __ATOMIC_SEQ_CST) == old) {
-        (void) syscall(SYS_futex, &e->value, FUTEX_WAIT_PRIVATE, old, NULL,
+        wakes = __atomic_load_n(&p->wakes, __ATOMIC_SEQ_CST);
+        (void) __atomic_add_fetch(&p->sleepers, 1, __ATOMIC_SEQ_CST);
+
+        if (mst_cpu_pool_news(__atomic_load_n(p->look, __ATOMIC_SEQ_CST),
+                              seen, open))
+        {
+            return 0;
+        }
+
+        (void) syscall(SYS_futex, &p->wakes, FUTEX_WAIT_PRIVATE, wakes, NULL,
                        NULL, 0);
     }
-
-    (void) __atomic_sub_fetch(&e->sleepers, 1, __ATOMIC_SEQ_CST);
-
-    return 0;
 }
 
 
+/* after a change of the word that others wait for */
+
 static void
-mst_cpu_pool_signal(mst_cpu_event_t *e)
+mst_cpu_pool_turn(mst_cpu_pool_t *p, uint64_t word)
 {
-    (void) __atomic_add_fetch(&e->value, 1, __ATOMIC_SEQ_CST);
-
-    if (__atomic_load_n(&e->sleepers, __ATOMIC_SEQ_CST) != 0) {
-        (void) syscall(SYS_futex, &e->value, FUTEX_WAKE_PRIVATE, INT_MAX,
-                       NULL, NULL, 0);
+    if (p->look == &p->turn) {
+        __atomic_store_n(&p->turn, word, __ATOMIC_SEQ_CST);
     }
+
+    if (__atomic_load_n(&p->sleepers, __ATOMIC_SEQ_CST) == 0) {
+        return;
+    }
+
+    __atomic_store_n(&p->sleepers, 0, __ATOMIC_SEQ_CST);
+    (void) __atomic_add_fetch(&p->wakes, 1, __ATOMIC_SEQ_CST);
+    (void) syscall(SYS_futex, &p->wakes, FUTEX_WAKE_PRIVATE, INT_MAX, NULL,
+                   NULL, 0);
 }
 
 
-/* half the patience after a wait that was too long for it, twice after one
-   that was not */
+/* a phase as it opens, with n threads at it */
+
+static uint64_t
+mst_cpu_pool_opened(const mst_cpu_pool_t *p, uint32_t number, uint32_t n)
+{
+    n = p->job.all ? p->n : n;
+
+    return number * MST_CPU_POOL_PHASE | MST_CPU_POOL_OPEN
+           | n * (MST_CPU_POOL_BEGUN | MST_CPU_POOL_AT);
+}
+
+
+/* the next phase after the one that was seen, with this thread at it; 0: the
+   job has ended */
+
+static uint64_t
+mst_cpu_pool_begin(mst_cpu_pool_t *p, uint32_t seen)
+{
+    uint64_t  word, more;
+
+    word = __atomic_load_n(&p->word, __ATOMIC_ACQUIRE);
+
+    do {
+        if (!(word & MST_CPU_POOL_OPEN)
+            || mst_cpu_pool_number(word) == seen)
+        {
+            return 0;
+        }
+
+        /* of a job for all it is counted already */
+
+        if (mst_cpu_pool_begun(word) == p->n) {
+            return word;
+        }
+
+        more = word + (MST_CPU_POOL_BEGUN | MST_CPU_POOL_AT);
+
+        /* partner: who opened the phase, mst_cpu_pool_leave() or _run() */
+
+    } while (!__atomic_compare_exchange_n(&p->word, &word, more, 0,
+                                          __ATOMIC_ACQ_REL,
+                                          __ATOMIC_ACQUIRE));
+
+    return more;
+}
+
+
+/* 0, or the next phase that this thread has opened and is at */
+
+static uint64_t
+mst_cpu_pool_leave(mst_cpu_pool_t *p, uint32_t number, uint32_t thread)
+{
+    int       swept;
+    uint64_t  word, next;
+
+    swept = 0;
+    word = __atomic_load_n(&p->word, __ATOMIC_RELAXED);
+
+    for ( ;; ) {
+
+        if (mst_cpu_pool_at(word) > 1) {
+            next = word - MST_CPU_POOL_AT;
+
+        } else if (mst_cpu_pool_begun(word) < p->n && !swept) {
+
+            /* who has not come may have left work that nobody looked at */
+
+            p->job.run(p->job.data, number - p->first, thread, 1);
+            swept = 1;
+            word = __atomic_load_n(&p->word, __ATOMIC_RELAXED);
+            continue;
+
+        } else if (number + 1 - p->first == p->job.n_phases) {
+            next = (number + 1) * MST_CPU_POOL_PHASE;
+
+        } else {
+            next = mst_cpu_pool_opened(p, number + 1, 1);
+        }
+
+        /* partner: the same of the other threads, and mst_cpu_pool_begin() */
+
+        if (__atomic_compare_exchange_n(&p->word, &word, next, 0,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        {
+            break;
+        }
+    }
+
+    if (mst_cpu_pool_number(next) == number) {
+        return 0;
+    }
+
+    mst_cpu_pool_turn(p, next);
+
+    return next & MST_CPU_POOL_OPEN ? next : 0;
+}
+
+
+/* phases as long as this thread is among those that open them; returns the
+   number of the last */
+
+static uint32_t
+mst_cpu_pool_work(mst_cpu_pool_t *p, uint64_t word, uint32_t thread)
+{
+    uint32_t  number;
+
+    do {
+        number = mst_cpu_pool_number(word);
+        p->job.run(p->job.data, number - p->first, thread, 0);
+        word = mst_cpu_pool_leave(p, number, thread);
+
+    } while (word);
+
+    return number;
+}
+
+
+/* the end of a phase: half the patience after a wait that was too long for
+   it, twice after one that was not */
 
 static void
-mst_cpu_pool_meet(mst_cpu_pool_t *p, uint32_t old)
+mst_cpu_pool_meet(mst_cpu_pool_t *p, uint32_t seen)
 {
     uint32_t  n;
 
     n = __atomic_load_n(&p->patience, __ATOMIC_RELAXED);
 
-    if (!mst_cpu_pool_await(&p->passed, old, n)) {
+    if (!mst_cpu_pool_await(p, seen, 0, n)) {
         n = n / 2 > MST_CPU_POOL_SPINS_LOW ? n / 2 : MST_CPU_POOL_SPINS_LOW;
 
     } else if (n < p->spins) {
@@ -134,40 +292,53 @@ mst_cpu_pool_meet(mst_cpu_pool_t *p, uint32_t old)
 
 
 void
-mst_cpu_pool_barrier(mst_cpu_pool_t *p)
+mst_cpu_pool_run(mst_cpu_pool_t *p, const mst_cpu_pool_job_t *job)
 {
-    uint32_t  old;
+    uint32_t  i, end, seen;
+    uint64_t  word;
+
+    if (job->n_phases == 0) {
+        return;
+    }
 
     if (p->n == 1) {
+        if (job->begun) {
+            job->begun(job->data);
+        }
+
+        for (i = 0; i < job->n_phases; i++) {
+            job->run(job->data, i, 0, 0);
+        }
+
         return;
     }
 
-    /* cannot change before this thread has arrived */
-    old = __atomic_load_n(&p->passed.value, __ATOMIC_RELAXED);
+    p->job = *job;
+    p->first = mst_cpu_pool_number(p->word);
+    end = p->first + job->n_phases;
+    word = mst_cpu_pool_opened(p, p->first, 0);
 
-    /* partner: the same addition of the other threads */
-    if (__atomic_add_fetch(&p->arrived, 1, __ATOMIC_ACQ_REL) < p->n) {
-        mst_cpu_pool_meet(p, old);
-        return;
+    /* partner: mst_cpu_pool_begin() */
+    __atomic_store_n(&p->word, word, __ATOMIC_SEQ_CST);
+    mst_cpu_pool_turn(p, word);
+
+    if (job->begun) {
+        job->begun(job->data);
     }
 
-    __atomic_store_n(&p->arrived, 0, __ATOMIC_RELAXED);
-    mst_cpu_pool_signal(&p->passed);
-}
+    seen = p->first - 1;
 
+    do {
+        word = mst_cpu_pool_begin(p, seen);
 
-void
-mst_cpu_pool_run(mst_cpu_pool_t *p, mst_cpu_pool_pt run, void *data)
-{
-    p->fn = run;
-    p->data = data;
+        if (word) {
+            seen = mst_cpu_pool_work(p, word, 0);
+        }
 
-    if (p->n > 1) {
-        mst_cpu_pool_signal(&p->run);
-    }
+        mst_cpu_pool_meet(p, seen);
 
-    run(data, 0);
-    mst_cpu_pool_barrier(p);
+    } while (mst_cpu_pool_number(__atomic_load_n(p->look, __ATOMIC_ACQUIRE))
+             != end);
 }
 
 
@@ -175,6 +346,7 @@ static void *
 mst_cpu_pool_thread(void *data)
 {
     uint32_t               index, seen;
+    uint64_t               word;
     mst_cpu_pool_t        *p;
     mst_cpu_pool_start_t  *start;
 
@@ -185,15 +357,19 @@ mst_cpu_pool_thread(void *data)
     /* partner: the load in mst_cpu_pool_start() */
     __atomic_store_n(&start->taken, 1, __ATOMIC_RELEASE);
 
-    for (seen = 0; /* void */ ; seen++) {
-        (void) mst_cpu_pool_await(&p->run, seen, p->spins);
+    for (seen = 0; /* void */ ; /* void */ ) {
+        (void) mst_cpu_pool_await(p, seen, 1, p->spins);
 
-        if (p->stop) {
+        if (__atomic_load_n(p->look, __ATOMIC_RELAXED) & MST_CPU_POOL_STOP) {
             return NULL;
         }
 
-        p->fn(p->data, index);
-        mst_cpu_pool_barrier(p);
+        word = mst_cpu_pool_begin(p, seen);
+
+        if (word) {
+            seen = mst_cpu_pool_work(p, word, index);
+            mst_cpu_pool_meet(p, seen);
+        }
     }
 }
 
@@ -294,6 +470,9 @@ mst_cpu_pool_create(uint32_t n, mst_err_t *err)
     }
 
     *p = (mst_cpu_pool_t) { .n = n };
+    p->word = MST_CPU_POOL_PHASE;
+    p->turn = p->word;
+    p->look = n > MST_CPU_POOL_NEAR ? &p->turn : &p->word;
 
     /* who spins on a core that the awaited thread needs only delays it */
 
@@ -314,13 +493,17 @@ void
 mst_cpu_pool_destroy(mst_cpu_pool_t *p)
 {
     uint32_t  i;
+    uint64_t  word;
 
     if (p == NULL) {
         return;
     }
 
-    p->stop = 1;
-    mst_cpu_pool_signal(&p->run);
+    /* who comes late to a job finds it closed */
+
+    word = p->word | MST_CPU_POOL_STOP;
+    __atomic_store_n(&p->word, word, __ATOMIC_SEQ_CST);
+    mst_cpu_pool_turn(p, word);
 
     for (i = 0; i < p->n_started; i++) {
         (void) pthread_join(p->threads[i], NULL);

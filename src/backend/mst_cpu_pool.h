@@ -1,12 +1,17 @@
 
 /*
- * The threads of the CPU backend: all run the same function, meet at
- * barriers, and sleep while there is nothing to run.
+ * The threads of the CPU backend: a job is a row of phases, one after the
+ * other, which those threads run that have time for it.
+ *
+ * The pieces of a phase are for whoever comes, and who comes late, because
+ * another process had the core, finds them taken or the phase over: nobody
+ * waits for a thread that has nothing in hand.  nginx's workers wake up once a
+ * token, on the cores that compute it.
  *
  * A waiting thread spins for about 0.1 ms, which covers the gap between two
  * steps of a busy engine, then sleeps on a futex: an idle engine costs no
- * CPU.  Where others use the same cores and waits are long, barriers spin
- * less and less, which leaves the core to whoever is waited for.
+ * CPU.  Where others use the same cores and waits are long, threads spin less
+ * and less between phases, which leaves the core to whoever is waited for.
  *
  * The thread that calls mst_cpu_pool_run() is thread 0.
  */
@@ -23,7 +28,23 @@
 
 typedef struct mst_cpu_pool_s  mst_cpu_pool_t;
 
-typedef void (*mst_cpu_pool_pt)(void *data, uint32_t thread);
+/* Returns when all pieces of the phase are done or in the hands of others that
+   came; with "last" there are no others, and nothing may be left even where
+   it leaves the parts of some threads to them.  What was written in a phase
+   is seen in the next. */
+typedef void (*mst_cpu_pool_pt)(void *data, uint32_t phase, uint32_t thread,
+    int last);
+
+typedef struct {
+    mst_cpu_pool_pt    run;
+    void             (*begun)(void *data);     /* or NULL: once, on thread 0,
+                                                  while the others may work
+                                                  already */
+    void              *data;
+    uint32_t           n_phases;
+    int                all;        /* each thread runs each phase: for what
+                                      must be done by a certain one */
+} mst_cpu_pool_job_t;
 
 
 /* cores that this process may use, by its affinity and by the quota of its
@@ -36,12 +57,8 @@ void mst_cpu_pool_destroy(mst_cpu_pool_t *p);  /* p may be NULL */
 
 uint32_t mst_cpu_pool_threads(const mst_cpu_pool_t *p);
 
-/* run(data, 0 .. n - 1) at once; returns when all have returned */
-void mst_cpu_pool_run(mst_cpu_pool_t *p, mst_cpu_pool_pt run, void *data);
-
-/* inside run: returns when all threads have come here, and what they wrote
-   before is seen after */
-void mst_cpu_pool_barrier(mst_cpu_pool_t *p);
+/* returns when all phases are over */
+void mst_cpu_pool_run(mst_cpu_pool_t *p, const mst_cpu_pool_job_t *job);
 
 
 #endif /* MST_CPU_POOL_H */

@@ -19,8 +19,8 @@ mst_cpu_split_first(uint32_t total, uint32_t threads, uint32_t thread)
 /* takes from a part of n units; returns how many, *first is the first */
 
 static uint32_t
-mst_cpu_split_part(mst_cpu_split_t *s, uint32_t job, uint32_t n,
-    uint32_t piece, uint32_t *first)
+mst_cpu_split_part(mst_cpu_split_t *s, const mst_cpu_split_job_t *job,
+    uint32_t n, uint32_t *first)
 {
     uint32_t  left, size;
     uint64_t  word;
@@ -30,21 +30,22 @@ mst_cpu_split_part(mst_cpu_split_t *s, uint32_t job, uint32_t n,
     do {
         /* another number: nobody has taken of this job's part yet */
 
-        *first = (uint32_t) (word >> 32) == job ? (uint32_t) word : 0;
+        *first = (uint32_t) (word >> 32) == job->number
+                 ? (uint32_t) word : 0;
 
         if (*first >= n) {
             return 0;
         }
 
         left = n - *first;
-        size = piece ? piece : left / 4 + 1;
+        size = job->piece ? job->piece : left / 4 + 1;
         size = size < left ? size : left;
 
         /* partner: the same of the other threads; the data itself is
-           ordered by the barriers */
+           ordered by the phases */
 
     } while (!__atomic_compare_exchange_n(&s->word, &word,
-                                          (uint64_t) job << 32
+                                          (uint64_t) job->number << 32
                                           | (*first + size), 0,
                                           __ATOMIC_RELAXED,
                                           __ATOMIC_RELAXED));
@@ -54,15 +55,14 @@ mst_cpu_split_part(mst_cpu_split_t *s, uint32_t job, uint32_t n,
 
 uint32_t
 mst_cpu_split_take(mst_cpu_split_t *splits, uint32_t threads,
-    uint32_t thread, uint32_t job, uint32_t total, uint32_t piece,
-    uint32_t *at)
+    uint32_t thread, const mst_cpu_split_job_t *job, uint32_t *at)
 {
     uint32_t  first, i, n;
 
-    for (i = 0; i < threads && i <= MST_CPU_SPLIT_NEAR; i++) {
-        first = mst_cpu_split_first(total, threads, thread);
-        n = mst_cpu_split_first(total, threads, thread + 1) - first;
-        n = mst_cpu_split_part(&splits[thread], job, n, piece, at);
+    for (i = 0; i < threads && (job->all || i <= MST_CPU_SPLIT_NEAR); i++) {
+        first = mst_cpu_split_first(job->total, threads, thread);
+        n = mst_cpu_split_first(job->total, threads, thread + 1) - first;
+        n = mst_cpu_split_part(&splits[thread], job, n, at);
 
         if (n) {
             *at += first;

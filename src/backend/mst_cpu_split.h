@@ -10,7 +10,7 @@
  * is a new start for the prefetchers.  And what a thread always reads can
  * lie on its own memory node.
  *
- * Any thread of the pool; a job is over at the barrier behind it.
+ * Any thread of the pool; a job is over at the end of its phase.
  */
 
 #ifndef MST_CPU_SPLIT_H
@@ -27,18 +27,26 @@ typedef struct {
 } mst_cpu_split_t;
 
 
+typedef struct {
+    uint32_t  number;              /* they follow each other, from 1 */
+    uint32_t  total;               /* units */
+    uint32_t  piece;               /* units at once; 0: a quarter of what is
+                                      left of a part, so that the last ones
+                                      are small */
+    int       all;                 /* looks at the parts of all, not only of
+                                      neighbours */
+} mst_cpu_split_job_t;
+
+
 /* first unit of a thread's part of "total"; that of thread "threads" is the
    end */
 uint32_t mst_cpu_split_first(uint32_t total, uint32_t threads,
     uint32_t thread);
 
-/* units *at .. *at + n - 1 are the caller's, n up to "piece", or with piece 0
-   a quarter of what is left of the part, so that the last ones are small;
-   returns n, 0: none is left.  Jobs have different numbers that follow each
-   other, from 1. */
+/* units *at .. *at + n - 1 are the caller's; returns n, 0: none is left,
+   where it looked */
 uint32_t mst_cpu_split_take(mst_cpu_split_t *splits, uint32_t threads,
-    uint32_t thread, uint32_t job, uint32_t total, uint32_t piece,
-    uint32_t *at);
+    uint32_t thread, const mst_cpu_split_job_t *job, uint32_t *at);
 
 
 #endif /* MST_CPU_SPLIT_H */

@@ -1,7 +1,8 @@
 
 /*
- * Threads of the CPU backend: all run, barriers hold, nobody burns a core
- * while there is nothing to do.
+ * Threads of the CPU backend: each piece of each phase is done once and before
+ * the next phase, whoever comes, and nobody burns a core while there is
+ * nothing to do.
  */
 
 #include <setjmp.h>
@@ -17,85 +18,225 @@
 #include "base/mst_mem.h"
 #include "backend/mst_cpu_pool.h"
 
-#define TEST_PHASES  50
+#define TEST_PHASES  200
+#define TEST_PIECES  6
 
 
 typedef struct {
-    mst_cpu_pool_t  *pool;
-    uint32_t         n;
-    uint32_t         seen[MST_CPU_POOL_MAX];
-    uint32_t         wrong;
-    uint64_t         sum[TEST_PHASES];
+    uint32_t  n;                                   /* threads */
+    uint32_t  seen[MST_CPU_POOL_MAX];
+    uint32_t  n_phases;
+    uint32_t  begun;
+    uint32_t  wrong;
+    uint32_t  next[TEST_PHASES];
+    uint32_t  part[TEST_PHASES][MST_CPU_POOL_MAX];
+    uint32_t  done[TEST_PHASES];                   /* pieces */
 } job_t;
 
 
 static void
-count(void *data, uint32_t thread)
+begun(void *data)
+{
+    ((job_t *) data)->begun++;
+}
+
+
+/* all threads, each phase */
+
+static void
+count(void *data, uint32_t phase, uint32_t thread, int last)
 {
     job_t  *j;
 
     j = data;
-    j->seen[thread]++;
+    j->seen[thread] += phase + 1;
+
+    if (last) {
+        (void) __atomic_fetch_add(&j->wrong, 1, __ATOMIC_RELAXED);
+    }
 }
 
 
-/* a phase adds to a word that the next one checks */
+/* what was written in the phase before is read without locks */
 
 static void
-phases(void *data, uint32_t thread)
+check(job_t *j, uint32_t phase, uint32_t want)
+{
+    if (phase != 0 && j->done[phase - 1] != want) {
+        (void) __atomic_fetch_add(&j->wrong, 1, __ATOMIC_RELAXED);
+    }
+}
+
+
+static void
+pieces(void *data, uint32_t phase, uint32_t thread, int last)
+{
+    job_t  *j;
+
+    (void) thread;
+    (void) last;
+
+    j = data;
+
+    if (phase >= j->n_phases) {
+        (void) __atomic_fetch_add(&j->wrong, 1, __ATOMIC_RELAXED);
+        return;
+    }
+
+    check(j, phase, TEST_PIECES);
+
+    while (__atomic_fetch_add(&j->next[phase], 1, __ATOMIC_RELAXED)
+           < TEST_PIECES)
+    {
+        (void) __atomic_fetch_add(&j->done[phase], 1, __ATOMIC_RELAXED);
+    }
+}
+
+
+/* a piece for each thread, which others take only when they are the last:
+   those who come late have theirs done, once */
+
+static void
+parts(void *data, uint32_t phase, uint32_t thread, int last)
 {
     job_t     *j;
     uint32_t   i;
 
     j = data;
+    check(j, phase, j->n);
 
-    for (i = 0; i < TEST_PHASES; i++) {
-        (void) __atomic_fetch_add(&j->sum[i], thread + 1, __ATOMIC_RELAXED);
-        mst_cpu_pool_barrier(j->pool);
-
-        if (j->sum[i] != (uint64_t) j->n * (j->n + 1) / 2) {
-            (void) __atomic_fetch_add(&j->wrong, 1, __ATOMIC_RELAXED);
+    for (i = last ? 0 : thread; i < (last ? j->n : thread + 1); i++) {
+        if (__atomic_exchange_n(&j->part[phase][i], 1, __ATOMIC_RELAXED) == 0)
+        {
+            (void) __atomic_fetch_add(&j->done[phase], 1, __ATOMIC_RELAXED);
         }
     }
+}
+
+
+static void
+run(mst_cpu_pool_t *p, job_t *j, mst_cpu_pool_pt fn, uint32_t n, int all)
+{
+    mst_cpu_pool_job_t  job = { 0 };
+
+    memset(j, 0, sizeof(*j));
+    j->n = mst_cpu_pool_threads(p);
+    j->n_phases = n;
+    job.run = fn;
+    job.begun = begun;
+    job.data = j;
+    job.n_phases = n;
+    job.all = all;
+
+    mst_cpu_pool_run(p, &job);
+
+    assert_int_equal(j->wrong, 0);
+    assert_int_equal(j->begun, n != 0);
 }
 
 
 static void
 threads_test(void **state)
 {
-    job_t      j;
-    uint32_t   i, k;
-    mst_err_t  err = { "" };
+    uint32_t         i, k, n;
+    mst_err_t        err = { "" };
+    mst_cpu_pool_t  *p;
 
-    static const uint32_t  sizes[] = { 1, 2, 3, 8, 64 };
+    static job_t           j;
+    static const uint32_t  sizes[] = { 1, 2, 3, 8, 9, 64 };
 
     (void) state;
 
     for (k = 0; k < sizeof(sizes) / sizeof(*sizes); k++) {
-        memset(&j, 0, sizeof(j));
-        j.n = sizes[k];
-        j.pool = mst_cpu_pool_create(j.n, &err);
-        assert_non_null(j.pool);
-        assert_int_equal(mst_cpu_pool_threads(j.pool), j.n);
+        n = sizes[k];
+        p = mst_cpu_pool_create(n, &err);
+        assert_non_null(p);
+        assert_int_equal(mst_cpu_pool_threads(p), n);
 
         for (i = 1; i <= 20; i++) {
-            mst_cpu_pool_run(j.pool, count, &j);
+            run(p, &j, pieces, i % 5, 0);
+
+            if (i % 5) {
+                assert_int_equal(j.done[i % 5 - 1], TEST_PIECES);
+            }
+
+            run(p, &j, parts, i, 0);
+            assert_int_equal(j.done[i - 1], n);
 
             if (i == 10) {
                 usleep(2000);                  /* they fall asleep */
             }
         }
 
-        for (i = 0; i < MST_CPU_POOL_MAX; i++) {
-            assert_int_equal(j.seen[i], i < j.n ? 20 : 0);
+        for (i = 0; i < 3; i++) {
+            run(p, &j, parts, TEST_PHASES, 0);
+            assert_int_equal(j.done[TEST_PHASES - 1], n);
+
+            run(p, &j, pieces, TEST_PHASES, 0);
+            assert_int_equal(j.done[TEST_PHASES - 1], TEST_PIECES);
         }
 
-        mst_cpu_pool_run(j.pool, phases, &j);
-        assert_int_equal(j.wrong, 0);
-        mst_cpu_pool_destroy(j.pool);
+        mst_cpu_pool_destroy(p);
     }
 
     mst_cpu_pool_destroy(NULL);
+}
+
+
+/* each thread has its part of each phase */
+
+static void
+all_test(void **state)
+{
+    uint32_t         i, k, n;
+    mst_err_t        err = { "" };
+    mst_cpu_pool_t  *p;
+
+    static job_t  j;
+
+    (void) state;
+
+    for (n = 1; n <= 16; n += 5) {
+        p = mst_cpu_pool_create(n, &err);
+        assert_non_null(p);
+
+        for (i = 1; i <= 12; i++) {
+            run(p, &j, count, i, 1);
+
+            for (k = 0; k < MST_CPU_POOL_MAX; k++) {
+                assert_int_equal(j.seen[k], k < n ? i * (i + 1) / 2 : 0);
+            }
+
+            run(p, &j, parts, i, 0);
+            assert_int_equal(j.done[i - 1], n);
+        }
+
+        mst_cpu_pool_destroy(p);
+    }
+}
+
+
+/* threads that come late to the last job of a pool are given none */
+
+static void
+late_test(void **state)
+{
+    uint32_t         i;
+    mst_err_t        err = { "" };
+    mst_cpu_pool_t  *p;
+
+    static job_t  j;
+
+    (void) state;
+
+    for (i = 0; i < 100; i++) {
+        p = mst_cpu_pool_create(16, &err);
+        assert_non_null(p);
+        run(p, &j, pieces, 2, 0);
+        mst_cpu_pool_destroy(p);
+        assert_int_equal(j.wrong, 0);
+        assert_int_equal(j.done[1], TEST_PIECES);
+    }
 }
 
 
@@ -113,16 +254,17 @@ cpu_seconds(void)
 static void
 idle_test(void **state)
 {
-    job_t      j;
-    double     used;
-    mst_err_t  err = { "" };
+    double           used;
+    mst_err_t        err = { "" };
+    mst_cpu_pool_t  *p;
+
+    static job_t  j;
 
     (void) state;
 
-    memset(&j, 0, sizeof(j));
-    j.pool = mst_cpu_pool_create(2, &err);
-    assert_non_null(j.pool);
-    mst_cpu_pool_run(j.pool, count, &j);
+    p = mst_cpu_pool_create(2, &err);
+    assert_non_null(p);
+    run(p, &j, count, 1, 1);
     usleep(20000);
 
     used = cpu_seconds();
@@ -131,7 +273,7 @@ idle_test(void **state)
     print_message("idle: %.3f %% of a core\n", used * 200);
     assert_true(used < 0.005 * 0.5);
 
-    mst_cpu_pool_destroy(j.pool);
+    mst_cpu_pool_destroy(p);
 }
 
 
@@ -188,6 +330,8 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(threads_test),
+        cmocka_unit_test(all_test),
+        cmocka_unit_test(late_test),
         cmocka_unit_test(idle_test),
         cmocka_unit_test(cores_test),
         cmocka_unit_test(error_test)
