@@ -5,6 +5,11 @@
  * A pass: look at all slots (new owners, leaving owners) and read what
  * their rings hold, one engine step, statistics, then flush all outboxes
  * and wake the workers that sleep, each once.
+ *
+ * A worker wakes up on one of the cores that compute.  Were that before the
+ * next step has begun, it could be the core of this thread, and then the
+ * others had nothing to do meanwhile: with "late" the wake-up follows when
+ * they have.
  */
 
 #include <errno.h>
@@ -288,11 +293,17 @@ mst_serve_pass(mst_serve_t *s, uint64_t *wake_ns, mst_err_t *err)
 
     rc = mst_engine_step(s->engine, mst_time_ns(), wake_ns, err);
 
+    mst_serve_ring(s);                         /* where no step has begun */
+
     now = mst_time_ns();
 
     mst_serve_call_doom(s, now);
     mst_serve_stats(s, now);
     mst_serve_call_flush(s, now);
+
+    if (!s->conf.late || rc != MST_OK) {
+        mst_serve_ring(s);
+    }
 
     return (rc == MST_AGAIN && more) ? MST_OK : rc;
 }

@@ -273,8 +273,29 @@ mst_serve_call_flush(mst_serve_t *s, uint64_t now_ns)
             s->retry_ns = MST_SERVE_RETRY;
 
             if (mst_shm_wake(&s->conf.map->slots[i].sleeping)) {
-                mst_serve_call_notify(s, i);
+                slot->ring = 1;
+                s->ring = 1;
             }
+        }
+    }
+}
+
+
+void
+mst_serve_ring(mst_serve_t *s)
+{
+    uint32_t  i;
+
+    if (!s->ring) {
+        return;
+    }
+
+    s->ring = 0;
+
+    for (i = 0; i < s->conf.map->n_slots; i++) {
+        if (s->slots[i].ring) {
+            s->slots[i].ring = 0;
+            mst_serve_call_notify(s, i);
         }
     }
 }

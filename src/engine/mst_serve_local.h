@@ -58,6 +58,7 @@ typedef struct {
     uint32_t           epoch;
     int                broken;     /* its owner wrote nonsense */
     int                choked;     /* its owner does not read */
+    int                ring;       /* its owner sleeps and has records */
     uint32_t           n_calls;
     uint64_t           n_tokens;   /* of their prompts */
     mst_list_t         calls;      /* mst_serve_call_t.in_slot */
@@ -86,6 +87,7 @@ struct mst_serve_s {
 
     mst_list_t         doomed;     /* mst_serve_call_t.doomed */
     int                blocked;    /* an outbox waits for room */
+    int                ring;       /* a slot's is set */
     int                audit;      /* places: a look is due */
     uint64_t           audit_ns;   /* ... not before this; */
     uint64_t           audit_pause;    /* a worker that is in the middle of a

@@ -19,6 +19,7 @@
 #include "base/mst_err.h"
 #include "base/mst_log.h"
 #include "engine/mst_runner.h"
+#include "engine/mst_serve.h"
 #include "shm/mst_setup.h"
 #include "shm/mst_shm.h"
 
@@ -35,6 +36,8 @@ typedef struct {                   /* settings with "auto" resolved */
     uint32_t      prefill_chunk;
     uint32_t      device;          /* the CUDA driver's number of it */
     char          backend[64];
+    mst_stat_t   *stat;            /* beats while a step computes */
+    mst_serve_t  *serve;           /* NULL while it loads */
 } mistral_engine_load_t;
 
 

@@ -401,31 +401,37 @@ mistral_load_conf(const mistral_engine_t *e, mistral_engine_load_t *l,
     conf->log = &mistral_engine_log;
     conf->progress = mistral_load_progress;
     conf->loaded = mistral_load_loaded;
-    conf->progress_data = &e->map.shm->stat;
+    conf->progress_data = l;
+    l->stat = &e->map.shm->stat;
 }
 
 
-/* a step of many tokens on a slow machine is no hung engine */
+/* a step of many tokens on a slow machine is no hung engine; and what the step
+   before brought may be read now */
 
 static void
 mistral_load_progress(void *data)
 {
-    mst_stat_t  *stat;
+    mistral_engine_load_t  *l;
 
-    stat = data;
+    l = data;
 
-    mst_stat_set(&stat->beat_ns, mst_time_ns());
+    mst_stat_set(&l->stat->beat_ns, mst_time_ns());
+
+    if (l->serve) {
+        mst_serve_ring(l->serve);
+    }
 }
 
 
 static void
 mistral_load_loaded(void *data, uint32_t percent)
 {
-    mst_stat_t  *stat;
+    mistral_engine_load_t  *l;
 
-    stat = data;
+    l = data;
 
-    mst_stat_set(&stat->loaded, percent);
+    mst_stat_set(&l->stat->loaded, percent);
 }
 
 

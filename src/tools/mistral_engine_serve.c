@@ -182,9 +182,11 @@ mistral_serve_run(mistral_engine_t *e, uint32_t epoch,
     sc.life_fd = MST_FD_LIFE;
     sc.engine_epoch = epoch;
     sc.log = &mistral_engine_log;
+    sc.late = !e->setup.null && l->runner.launch == NULL;
 
     engine = NULL;
     serve = mst_serve_create(&sc, &err);
+    l->serve = serve;
 
     if (serve != NULL) {
         ec.max_batch = l->max_batch;

@@ -81,6 +81,56 @@ test_answer(void **state)
 }
 
 
+/* who is woken late is woken once the next step has begun, or when there is
+   none */
+
+static void
+test_late(void **state)
+{
+    world_t    w;
+    worker_t   a;
+    uint64_t   count;
+
+    (void) state;
+
+    world_init(&w, NULL, 8);
+    world_engine_dies(&w);
+    w.late = 1;
+    world_engine(&w, NULL, 8);
+
+    worker_claim(&w, &a, (uint32_t) getpid());
+    assert_true(read(w.fd0 + 1, &count, 8) == 8);    /* of READY */
+
+    mst_shm_sleep(&a.slot->sleeping);
+    worker_send(&a, worker_submit(&w, &a, 77, 10, 3));
+    pass(&w, 1);
+
+    (void) worker_expect(&a, MST_REC_ADMIT, 77);
+    assert_int_equal(a.slot->sleeping, 0);
+    assert_true(read(w.fd0 + 1, &count, 8) == -1);
+
+    mst_serve_ring(w.serve);
+    assert_true(read(w.fd0 + 1, &count, 8) == 8);
+    assert_int_equal(count, 1);
+    mst_serve_ring(w.serve);
+    assert_true(read(w.fd0 + 1, &count, 8) == -1);
+
+    mst_shm_sleep(&a.slot->sleeping);
+    pass(&w, 1);
+    assert_true(read(w.fd0 + 1, &count, 8) == -1);
+    pass(&w, 1);                               /* nobody rang in this step */
+    assert_true(read(w.fd0 + 1, &count, 8) == 8);
+
+    mst_shm_sleep(&a.slot->sleeping);
+    worker_send(&a, worker_submit(&w, &a, 78, 10, 1));
+    settle(&w, 100);
+    assert_true(read(w.fd0 + 1, &count, 8) == 8);
+    assert_int_equal(a.slot->sleeping, 0);
+
+    world_fini(&w);
+}
+
+
 /* counts what arrives until all n requests of ids 0 .. n-1 have ended */
 
 static void
@@ -360,6 +410,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_answer),
+        cmocka_unit_test(test_late),
         cmocka_unit_test(test_full_ring),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_many),

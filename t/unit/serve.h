@@ -42,6 +42,7 @@ typedef struct {
     mst_engine_t   *engine;
     mst_runner_t    runner;        /* the null model, within world_step() */
     void          (*within)(mst_stat_t *st);   /* called by each step; NULL */
+    int             late;          /* of the next engine: mst_serve_conf_t */
     mst_log_t       log;
     char            lines[8][256];
     int             n_lines;
@@ -125,6 +126,7 @@ world_engine(world_t *w, const mst_null_conf_t *null, uint32_t max_batch)
     sc.life_fd = w->life[0];
     sc.engine_epoch = w->epoch;
     sc.log = &w->log;
+    sc.late = w->late;
 
     w->serve = mst_serve_create(&sc, &err);
     assert_non_null(w->serve);
