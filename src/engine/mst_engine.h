@@ -2,7 +2,7 @@
 /*
  * The engine: sequences in, steps, tokens out.  No thread of its own: the
  * host calls mst_engine_step() in a loop (mst_serve.c for nginx,
- * mst_generate.c for the shell).  Deterministic: the same calls with the
+ * mistral_generate.c for the shell).  Deterministic: the same calls with the
  * same times give the same events.  One thread.
  */
 

@@ -236,7 +236,7 @@ char *ngx_http_mistral_model_block(ngx_conf_t *cf, ngx_command_t *cmd,
 ngx_int_t ngx_http_mistral_init_zone(ngx_shm_zone_t *zone, void *old);
 ngx_int_t ngx_http_mistral_init_module(ngx_cycle_t *cycle);
 
-/* link.c: the module's hooks, then for request.c and response.c */
+/* link.c: the module's hooks, then what a request may expect */
 ngx_int_t ngx_http_mistral_init_process(ngx_cycle_t *cycle);
 void ngx_http_mistral_exit_process(ngx_cycle_t *cycle);
 
@@ -250,8 +250,8 @@ const mst_map_t *ngx_http_mistral_link_map(ngx_http_mistral_model_t *m);
    cache holds where that is less */
 uint32_t ngx_http_mistral_context(ngx_http_mistral_model_t *m);
 
-/* NGX_OK, NGX_BUSY: the queue is full, NGX_ERROR: no link to the engine;
-   max_tokens of all that hold places, 0 = any number */
+/* call.c: NGX_OK, NGX_BUSY: the queue is full, NGX_ERROR: no link to the
+   engine; max_tokens of all that hold places, 0 = any number */
 ngx_int_t ngx_http_mistral_link_place(ngx_http_mistral_call_t *call,
     uint32_t tokens, ngx_uint_t waiting, uint64_t max_tokens);
 
@@ -264,8 +264,8 @@ ngx_int_t ngx_http_mistral_link_submit(ngx_http_mistral_call_t *call,
     const mst_rec_submit_t *s, const uint32_t *prompt,
     const uint32_t *stop_ids, const mst_bias_t *bias);
 
-/* CANCEL, but the call stays in flight: its records up to DONE, which has the
-   exact usage, still come */
+/* wish.c: CANCEL, but the call stays in flight: its records up to DONE, which
+   has the exact usage, still come */
 void ngx_http_mistral_link_cancel(ngx_http_mistral_call_t *call);
 
 /*
@@ -279,7 +279,7 @@ void ngx_http_mistral_link_pace(ngx_http_mistral_call_t *call,
 void ngx_http_mistral_link_pause(ngx_http_mistral_call_t *call,
     ngx_uint_t on);
 
-/* idempotent: CANCEL if in flight, the place back if it holds one */
+/* call.c, idempotent: CANCEL if in flight, the place back if it holds one */
 void ngx_http_mistral_link_end(ngx_http_mistral_call_t *call);
 
 /* request.c */

@@ -283,6 +283,18 @@ int ngx_http_mistral_end_choice(ngx_http_mistral_choice_t *choice,
 int ngx_http_mistral_say(ngx_http_mistral_choice_t *choice, const char *p,
     size_t n);
 
+/* all text that waits, as chunks of a stream */
+int ngx_http_mistral_chunks(ngx_http_mistral_ctx_t *ctx);
+
+/* bytes that a stream holds for its client */
+size_t ngx_http_mistral_pending(ngx_http_mistral_ctx_t *ctx);
+
+/* of all choices together, before their end what is known so far; of one,
+   when its DONE has come */
+void ngx_http_mistral_usage(ngx_http_mistral_ctx_t *ctx, mst_usage_t *u);
+void ngx_http_mistral_take_usage(ngx_http_mistral_choice_t *choice,
+    const mst_rec_done_t *rec);
+
 /* body.c: the handler is called at once, or in a turn; the context may be gone
    after it */
 void ngx_http_mistral_parse(ngx_http_mistral_ctx_t *ctx,
@@ -310,11 +322,6 @@ int ngx_http_mistral_spell(ngx_http_mistral_ctx_t *ctx, const uint32_t *ids,
 /* response.c */
 ngx_int_t ngx_http_mistral_choices_init(ngx_http_mistral_ctx_t *ctx);
 void ngx_http_mistral_choices_fini(ngx_http_mistral_ctx_t *ctx);
-int ngx_http_mistral_chunks(ngx_http_mistral_ctx_t *ctx);
-size_t ngx_http_mistral_pending(ngx_http_mistral_ctx_t *ctx);
-void ngx_http_mistral_usage(ngx_http_mistral_ctx_t *ctx, mst_usage_t *u);
-void ngx_http_mistral_take_usage(ngx_http_mistral_choice_t *choice,
-    const mst_rec_done_t *rec);
 
 /* output.c */
 
