@@ -194,16 +194,25 @@ const mst_jinja_builtin_t *mst_jinja_is_find(mst_str_t name);
 
 const mst_jinja_builtin_t *mst_jinja_string_find(mst_str_t name);
 
+/* mst_jinja_split.c */
+
+int mst_jinja_split(mst_jinja_run_t *r, mst_value_t subject,
+    const mst_jinja_args_t *a, mst_value_t *v);
+int mst_jinja_split_right(mst_jinja_run_t *r, mst_value_t subject,
+    const mst_jinja_args_t *a, mst_value_t *v);
+int mst_jinja_split_lines(mst_jinja_run_t *r, mst_value_t subject,
+    const mst_jinja_args_t *a, mst_value_t *v);
+
+/* the lines of t, ends of lines with them or not */
+int mst_jinja_lines(mst_jinja_run_t *r, mst_text_t *t, int keep,
+    mst_list_t **list);
+
 /* mst_jinja_method.c */
 
 /* a method of object, NULL: it has none of this name */
 const mst_jinja_builtin_t *mst_jinja_method_find(mst_value_t object,
     mst_str_t name);
 int mst_jinja_method_known(mst_str_t name);
-
-/* the lines of t, ends of lines with them or not */
-int mst_jinja_lines(mst_jinja_run_t *r, mst_text_t *t, int keep,
-    mst_list_t **list);
 
 /* count < 0: all; texts are flat */
 int mst_jinja_replace(mst_jinja_run_t *r, mst_text_t *t,

@@ -14,16 +14,6 @@ test_cut(void **state)
           "~ '|' ~ 'xax'.strip('x') ~ '|' ~ 'aé'.rstrip('é') }}",
           NULL,
           "a|a |  a|a|a" },
-        { "{{ ' a b  c '.split(), 'a,b'.split(','), 'a,b,c'.split(',', 1), 'a"
-          "  b c'.split(none, 1), ''.split(), ''.split(','), ' a b '.split(ma"
-          "xsplit=1) }}",
-          NULL,
-          "(['a', 'b', 'c'], ['a', 'b'], ['a', 'b,c'], ['a', 'b c'], [], ['']"
-          ", ['a', 'b '])" },
-        { "{{ 'a,b,c'.rsplit(',', 1), 'a\\nb\\r\\nc\\n'.splitlines(), 'a\\nb'"
-          ".splitlines(true) }}",
-          NULL,
-          "(['a,b', 'c'], ['a', 'b', 'c'], ['a\\n', 'b'])" },
         { "{{ 'abc'.removeprefix('a'), 'abc'.removesuffix('c'), 'abc'.removep"
           "refix('x') }}",
           NULL,
@@ -84,13 +74,6 @@ static void
 test_refused(void **state)
 {
     static const jinja_case_t  cases[] = {
-        { "{{ 'a'.split('') }}",
-          NULL,
-          "chat template, line 1: split() has an empty separator" },
-        { "{{ 'a'.split(1) }}",
-          NULL,
-          "chat template, line 1: split() needs a string, not a value of type"
-          " int" },
         { "{{ 'a'.index('x') }}",
           NULL,
           "chat template, line 1: index() does not find the string" },
