@@ -15,8 +15,8 @@ typedef int (*mst_jinja_exec_pt)(mst_jinja_run_t *r,
 static int mst_jinja_exec_loop(mst_jinja_run_t *r, mst_jinja_loop_t *loop);
 
 
-static mst_jinja_scope_t *
-mst_jinja_exec_scope(mst_jinja_run_t *r, mst_jinja_scope_t *parent)
+mst_jinja_scope_t *
+mst_jinja_scope(mst_jinja_run_t *r, mst_jinja_scope_t *parent)
 {
     mst_jinja_scope_t  *s;
 
@@ -31,10 +31,8 @@ mst_jinja_exec_scope(mst_jinja_run_t *r, mst_jinja_scope_t *parent)
 }
 
 
-/* "list" in a scope of its own, its output a text */
-
-static int
-mst_jinja_exec_capture(mst_jinja_run_t *r, const mst_jinja_node_t *list,
+int
+mst_jinja_capture(mst_jinja_run_t *r, const mst_jinja_node_t *list,
     mst_jinja_scope_t *scope, mst_value_t *v)
 {
     int                 rc;
@@ -178,7 +176,7 @@ mst_jinja_exec_filter(mst_jinja_run_t *r, const mst_jinja_node_t *n,
     }
 
     for (i = 0; i < (*list)->n; i++) {
-        r->scope = mst_jinja_exec_scope(r, around);
+        r->scope = mst_jinja_scope(r, around);
 
         if (r->scope == NULL
             || mst_jinja_exec_assign(r, n->a, (*list)->items[i]) != MST_OK
@@ -243,7 +241,7 @@ mst_jinja_exec_loop(mst_jinja_run_t *r, mst_jinja_loop_t *loop)
     v.u.p = loop;
 
     for ( /* void */ ; loop->index < loop->items->n; loop->index++) {
-        r->scope = mst_jinja_exec_scope(r, loop->scope);
+        r->scope = mst_jinja_scope(r, loop->scope);
 
         if (r->scope == NULL
             || mst_jinja_bind(r, MST_JINJA_ID_LOOP, v) != MST_OK
@@ -262,7 +260,7 @@ mst_jinja_exec_loop(mst_jinja_run_t *r, mst_jinja_loop_t *loop)
     }
 
     if (loop->items->n == 0 && n->other) {
-        r->scope = mst_jinja_exec_scope(r, loop->scope);
+        r->scope = mst_jinja_scope(r, loop->scope);
 
         return r->scope ? mst_jinja_exec(r, n->other) : MST_ERROR;
     }
@@ -342,10 +340,10 @@ mst_jinja_exec_filtered(mst_jinja_run_t *r, const mst_jinja_node_t *n,
 {
     mst_jinja_scope_t  *scope;
 
-    scope = mst_jinja_exec_scope(r, r->scope);
+    scope = mst_jinja_scope(r, r->scope);
 
     if (scope == NULL
-        || mst_jinja_exec_capture(r, n->list, scope, v) != MST_OK)
+        || mst_jinja_capture(r, n->list, scope, v) != MST_OK)
     {
         return MST_ERROR;
     }
@@ -472,7 +470,7 @@ mst_jinja_exec_inner(mst_jinja_run_t *r, const mst_jinja_node_t *n)
     const mst_jinja_node_t  *p;
 
     around = r->scope;
-    inner = mst_jinja_exec_scope(r, around);
+    inner = mst_jinja_scope(r, around);
     rc = inner ? MST_OK : MST_ERROR;
 
     /* the values of {% with %} are those of the outside */
@@ -545,191 +543,6 @@ mst_jinja_exec(mst_jinja_run_t *r, const mst_jinja_node_t *list)
     }
 
     r->depth--;
-
-    return rc;
-}
-
-
-/* a parameter that is neither given nor has a default is undefined */
-
-static int
-mst_jinja_macro_params(mst_jinja_run_t *r, const mst_jinja_node_t *macro,
-    const mst_jinja_args_t *a, unsigned char *used)
-{
-    size_t                   i, k;
-    mst_value_t              v;
-    const mst_jinja_node_t  *p;
-
-    for (i = 0, p = macro->params; p; p = p->next, i++) {
-        v = mst_value(MST_VALUE_ABSENT);
-
-        if (i < a->n) {
-            v = a->v[i];
-        }
-
-        for (k = 0; k < a->n_keywords; k++) {
-
-            if (mst_value_equal(r->w, a->keywords[k].name, p->value) != 1) {
-                continue;
-            }
-
-            if (v.type != MST_VALUE_ABSENT) {
-                return mst_jinja_fail(r, "a macro has two values for one "
-                                      "parameter");
-            }
-
-            v = a->keywords[k].value;
-            used[k] = 1;
-        }
-
-        if (v.type == MST_VALUE_ABSENT && p->a) {
-
-            if (mst_jinja_eval(r, p->a, &v) != MST_OK) {
-                return MST_ERROR;
-            }
-
-        } else if (v.type == MST_VALUE_ABSENT) {
-            v = mst_value(MST_VALUE_UNDEFINED);
-            v.u.text = p->value.u.text;
-        }
-
-        if (mst_jinja_bind(r, p->id, v) != MST_OK) {
-            return MST_ERROR;
-        }
-    }
-
-    return MST_OK;
-}
-
-
-/* arguments behind the last parameter */
-
-static int
-mst_jinja_macro_varargs(mst_jinja_run_t *r, const mst_jinja_node_t *macro,
-    const mst_jinja_args_t *a)
-{
-    size_t                   n;
-    mst_list_t              *list;
-    const mst_jinja_node_t  *p;
-
-    for (n = 0, p = macro->params; p; p = p->next) {
-        n++;
-    }
-
-    if (!(macro->flags & MST_JINJA_VARARGS)) {
-
-        if (a->n > n) {
-            return mst_jinja_fail(r, "a macro takes at most %zu arguments, "
-                                  "not %zu", n, a->n);
-        }
-
-        return MST_OK;
-    }
-
-    list = mst_list_create(r->w, 0);
-    if (list == NULL) {
-        return MST_ERROR;
-    }
-
-    for ( /* void */ ; n < a->n; n++) {
-
-        if (mst_list_add(r->w, list, a->v[n]) != MST_OK) {
-            return MST_ERROR;
-        }
-    }
-
-    return mst_jinja_bind(r, MST_JINJA_ID_VARARGS,
-                          mst_value_list(MST_VALUE_TUPLE, list));
-}
-
-
-/* named arguments that are no parameters */
-
-static int
-mst_jinja_macro_kwargs(mst_jinja_run_t *r, const mst_jinja_node_t *macro,
-    const mst_jinja_args_t *a, const unsigned char *used)
-{
-    size_t       i;
-    mst_str_t    name;
-    mst_dict_t  *d;
-
-    d = mst_dict_create(r->w, 0);
-    if (d == NULL) {
-        return MST_ERROR;
-    }
-
-    for (i = 0; i < a->n_keywords; i++) {
-        name = mst_text_str(a->keywords[i].name.u.text);
-
-        if (used[i]) {
-            continue;
-        }
-
-        if (mst_str_eq(name, "caller") && (macro->flags & MST_JINJA_CALLER)) {
-
-            if (mst_jinja_bind(r, MST_JINJA_ID_CALLER, a->keywords[i].value)
-                != MST_OK)
-            {
-                return MST_ERROR;
-            }
-
-        } else if (!(macro->flags & MST_JINJA_KWARGS)) {
-            return mst_jinja_fail(r, "a macro takes no argument \"%.*s\"",
-                                  (int) (name.len < 40 ? name.len : 40),
-                                  name.data);
-
-        } else if (mst_dict_set(r->w, d, a->keywords[i].name,
-                                a->keywords[i].value)
-                   != MST_OK)
-        {
-            return MST_ERROR;
-        }
-    }
-
-    return macro->flags & MST_JINJA_KWARGS
-           ? mst_jinja_bind(r, MST_JINJA_ID_KWARGS,
-                            mst_value_dict(MST_VALUE_DICT, d)) : MST_OK;
-}
-
-
-int
-mst_jinja_macro(mst_jinja_run_t *r, const mst_jinja_callable_t *m,
-    const mst_jinja_args_t *a, mst_value_t *v)
-{
-    int                 rc;
-    uint32_t            line;
-    unsigned char      *used;
-    mst_jinja_scope_t  *around, *scope;
-
-    scope = mst_jinja_exec_scope(r, m->scope);
-    used = mst_work_alloc(r->w, a->n_keywords);
-
-    if (scope == NULL || used == NULL) {
-        return MST_ERROR;
-    }
-
-    memset(used, 0, a->n_keywords);
-
-    around = r->scope;
-    line = r->line;
-    r->scope = scope;
-
-    rc = mst_jinja_macro_params(r, m->macro, a, used);
-
-    if (rc == MST_OK) {
-        rc = mst_jinja_macro_varargs(r, m->macro, a);
-    }
-
-    if (rc == MST_OK) {
-        rc = mst_jinja_macro_kwargs(r, m->macro, a, used);
-    }
-
-    r->scope = around;
-
-    if (rc == MST_OK) {
-        rc = mst_jinja_exec_capture(r, m->macro->list, scope, v);
-        r->line = rc == MST_OK ? line : r->line;
-    }
 
     return rc;
 }

@@ -165,10 +165,23 @@ const mst_jinja_builtin_t *mst_jinja_builtin_find(
 /* mst_jinja_exec.c */
 
 int mst_jinja_exec(mst_jinja_run_t *r, const mst_jinja_node_t *list);
-int mst_jinja_macro(mst_jinja_run_t *r, const mst_jinja_callable_t *m,
-    const mst_jinja_args_t *a, mst_value_t *v);
+
+/* loop(items): what a recursive loop writes over them */
 int mst_jinja_recurse(mst_jinja_run_t *r, const mst_jinja_loop_t *loop,
     mst_value_t items, mst_value_t *v);
+
+/* NULL: no memory */
+mst_jinja_scope_t *mst_jinja_scope(mst_jinja_run_t *r,
+    mst_jinja_scope_t *parent);
+
+/* "list" in a scope, its output a text */
+int mst_jinja_capture(mst_jinja_run_t *r, const mst_jinja_node_t *list,
+    mst_jinja_scope_t *scope, mst_value_t *v);
+
+/* mst_jinja_macro.c */
+
+int mst_jinja_macro(mst_jinja_run_t *r, const mst_jinja_callable_t *m,
+    const mst_jinja_args_t *a, mst_value_t *v);
 
 /* mst_jinja_filter.c and mst_jinja_seq.c */
 

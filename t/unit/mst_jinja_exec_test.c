@@ -75,30 +75,6 @@ test_loops(void **state)
 
 
 static void
-test_macros(void **state)
-{
-    static const jinja_case_t  cases[] = {
-        { "{% macro m(a, b=a) %}{{ b }}{% endmacro %}{{ m(1) }}{{ m(1, b=2) }"
-          "}{{ m() }}",
-          NULL,
-          "12" },
-        { "{% macro m() %}{{ varargs }}{{ kwargs }}{% endmacro %}{{ m(1, a=2)"
-          " }}",
-          NULL,
-          "(1,){'a': 2}" },
-        { "{% macro f(n) %}{{ n }}{% if n > 0 %}{{ f(n - 1) }}{% endif %}{% e"
-          "ndmacro %}{{ f(3) }}",
-          NULL,
-          "3210" }
-    };
-
-    (void) state;
-
-    jinja_table(cases);
-}
-
-
-static void
 test_refused(void **state)
 {
     static const jinja_case_t  cases[] = {
@@ -119,18 +95,6 @@ test_refused(void **state)
           NULL,
           "chat template, line 1: loop() needs a loop that is marked \"recurs"
           "ive\"" },
-        { "{% macro m(a) %}{% endmacro %}{{ m(1, 2) }}",
-          NULL,
-          "chat template, line 1: a macro takes at most 1 arguments, not 2" },
-        { "{% macro m(a) %}{% endmacro %}{{ m(b=1) }}",
-          NULL,
-          "chat template, line 1: a macro takes no argument \"b\"" },
-        { "{% macro m(a) %}{% endmacro %}{{ m(1, a=1) }}",
-          NULL,
-          "chat template, line 1: a macro has two values for one parameter" },
-        { "{% macro m() %}{% endmacro %}{% call m() %}{% endcall %}",
-          NULL,
-          "chat template, line 1: a macro takes no argument \"caller\"" },
         { "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}"
           "{% endfor %}",
           NULL,
@@ -159,7 +123,6 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_scopes),
         cmocka_unit_test(test_loops),
-        cmocka_unit_test(test_macros),
         cmocka_unit_test(test_refused)
     };
 
