@@ -10,9 +10,11 @@
  *   scores      the same over code points, equal scores rank equal
  *               (SentencePiece)
  *
- * Short pieces are merged here, on the stack.  Long ones go through
- * mst_chain.h, which finds the same ids in linear time, with this as its
- * judge.  Immutable after it was made: any thread.
+ * While merging, a token goes by its number: tokens stand in the order of
+ * their ranks, so that a number is a rank as well.  Short pieces are merged
+ * here, on the stack.  Long ones go through mst_chain.h, which finds the same
+ * ids in linear time, with this as its judge.  Immutable after it was made:
+ * any thread.
  */
 
 #ifndef MST_BPE_H
@@ -23,6 +25,9 @@
 
 #include "base/mst_err.h"
 #include "file/mst_gguf.h"
+#include "text/mst_letter.h"
+#include "text/mst_pair.h"
+#include "text/mst_piece.h"
 #include "text/mst_trie.h"
 #include "text/mst_vocab.h"
 
@@ -42,22 +47,28 @@ typedef struct {
 
 typedef struct {
     const mst_vocab_t  *vocab;
-    mst_bpe_merge_t    *slots; /* [mask + 1], at most half of them used; NULL:
-                                  not by a list of merges */
-    uint32_t            mask;
-    uint32_t           *ranks; /* [vocab->n] of tokens; NULL: by the list */
-    uint32_t           *pairs; /* [256 * 256] ids of tokens of two bytes, NONE:
-                                  there is none; with ranks over bytes */
     int                 chars; /* symbols are code points, not bytes */
+    uint32_t           *number;    /* [vocab->n] of a token; of those that no
+                                      merge makes the last */
+    uint32_t           *id;    /* [vocab->n] of a number */
+    uint32_t           *rank;  /* [vocab->n] of a number: the lowest one that
+                                  ranks equal; NULL: always itself */
+    mst_pair_t          pair;  /* of numbers: what makes which token */
+    uint32_t           *pairs; /* [256 * 256] the same of two bytes, NONE:
+                                  they make none; not over code points */
     uint32_t            byte_id[256];  /* of a byte by itself.  NONE: it is
                                           dropped */
+    uint32_t            byte_number[256];  /* the same, its number */
     int                 drops; /* some byte is */
     unsigned char       plain[256];    /* over code points: an ASCII character
                                           with a token, but space and [ */
+    unsigned char      *bits;  /* of mst_unicode_fill(), not over code points */
+    mst_letter_t        letters;   /* of several bytes, not over code points */
     unsigned char      *whole; /* [vocab->n]: 1 where merging the token's own
                                   bytes gives just this token, so that a piece
                                   which equals it needs no merging */
-    mst_trie_t          trie;  /* of those */
+    mst_piece_t         piece; /* the short ones of those */
+    mst_trie_t          trie;  /* all of those */
 } mst_bpe_t;
 
 
@@ -65,7 +76,7 @@ typedef struct {
 int mst_bpe_init_gguf(mst_bpe_t *b, const mst_vocab_t *v,
     const mst_gguf_t *g, mst_err_t *err);
 
-/* by tokens: rank[v->n] is copied.  chars: over code points; byte_id then is
+/* by tokens: ranks[v->n] of them.  chars: over code points; byte_id then is
    of the byte tokens.  MST_ERROR: memory */
 int mst_bpe_init_ranks(mst_bpe_t *b, const mst_vocab_t *v,
     const uint32_t *ranks, int chars);
@@ -77,6 +88,16 @@ int mst_bpe_init_merges(mst_bpe_t *b, const mst_vocab_t *v,
     const mst_bpe_merge_t *merges, uint32_t n, int chars, uint32_t *bad);
 
 void mst_bpe_fini(mst_bpe_t *b);               /* may be called twice */
+
+
+/* two bytes as a place in a table */
+
+static inline size_t
+mst_bpe_two(const char *p)
+{
+    return (size_t) (unsigned char) p[0] << 8 | (unsigned char) p[1];
+}
+
 
 /*
  * All of a piece of at most MST_BPE_SHORT bytes.  Room for len ids; returns

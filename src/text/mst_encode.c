@@ -201,6 +201,37 @@ mst_encode_one(mst_encode_t *e, uint32_t id)
 }
 
 
+/* the token that a piece is as it stands, or -1 */
+
+static int64_t
+mst_encode_token(const mst_tokenizer_t *t, mst_str_t piece)
+{
+    int64_t           id;
+    uint32_t          found;
+    const mst_bpe_t  *b;
+
+    b = &t->bpe;
+
+    if (piece.len <= MST_PIECE_MAX) {
+        found = mst_piece_find(&b->piece, piece.data, piece.len);
+
+        return found != MST_PIECE_NONE
+               && (found & MST_PIECE_WHOLE || t->whole)
+               ? (int64_t) (found & MST_PIECE_ID) : -1;
+    }
+
+    if (piece.len > b->vocab->max_token
+        || !mst_piece_long(&b->piece, piece.data, piece.len))
+    {
+        return -1;
+    }
+
+    id = mst_vocab_find(b->vocab, 0, piece.data, piece.len);
+
+    return id >= 0 && (b->whole[id] || t->whole) ? id : -1;
+}
+
+
 static int
 mst_encode_merge(mst_encode_t *e, mst_str_t piece, size_t *budget)
 {
@@ -209,13 +240,10 @@ mst_encode_merge(mst_encode_t *e, mst_str_t piece, size_t *budget)
     const mst_bpe_t  *b;
 
     b = &e->tokenizer->bpe;
+    id = mst_encode_token(e->tokenizer, piece);
 
-    if (piece.len <= b->vocab->max_token) {
-        id = mst_vocab_find(b->vocab, 0, piece.data, piece.len);
-
-        if (id >= 0 && (b->whole[id] || e->tokenizer->whole)) {
-            return mst_encode_one(e, (uint32_t) id);
-        }
+    if (id >= 0) {
+        return mst_encode_one(e, (uint32_t) id);
     }
 
     if (piece.len > MST_BPE_SHORT) {
@@ -319,7 +347,7 @@ mst_encode_begin(mst_encode_t *e, const mst_span_t *span)
                                                              span->len));
 
     } else {
-        mst_split_init(&e->split, t->split, data, span->len);
+        mst_split_init(&e->split, t->split, t->bpe.bits, data, span->len);
     }
 }
 

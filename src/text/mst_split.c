@@ -10,30 +10,20 @@
  */
 
 #include "text/mst_split.h"
-#include "text/mst_unicode.h"
-#include "text/mst_utf8.h"
 
 
 static inline uint32_t
-mst_split_class(const unsigned char *p, const unsigned char *end, size_t *n)
+mst_split_class(const mst_split_t *s, const unsigned char *p, size_t *n)
 {
-    uint32_t  cp;
-
-    if (*p < 0x80) {
-        *n = 1;
-        return mst_unicode_classes[mst_unicode_ascii[*p]];
-    }
-
-    *n = mst_utf8_decode(p, (size_t) (end - p), &cp);
-
-    return mst_unicode_class(cp);
+    return mst_unicode_classes[mst_split_bits(s, p, n)];
 }
 
 
 void
-mst_split_init(mst_split_t *s, mst_split_kind_t kind, const char *data,
-    size_t len)
+mst_split_init(mst_split_t *s, mst_split_kind_t kind,
+    const unsigned char *bits, const char *data, size_t len)
 {
+    s->bits = bits;
     s->kind = kind;
     s->mark = NULL;
     s->start = (const unsigned char *) data;
@@ -93,7 +83,7 @@ mst_split_begin(mst_split_t *s)
         }
     }
 
-    class = mst_split_class(p, s->end, &n);
+    class = mst_split_class(s, p, &n);
 
     if (class == MST_UNICODE_NUMBER && s->kind == MST_SPLIT_SMOLLM) {
         return n;
@@ -104,7 +94,7 @@ mst_split_begin(mst_split_t *s)
     s->run = (int) class;
 
     if (*p == ' ' && s->pos < s->end) {
-        class = mst_split_class(s->pos, s->end, &n);
+        class = mst_split_class(s, s->pos, &n);
 
         if (class == MST_UNICODE_LETTER || class == MST_UNICODE_OTHER
             || (class == MST_UNICODE_NUMBER && s->kind == MST_SPLIT_GPT2))
@@ -131,7 +121,7 @@ mst_split_follow(mst_split_t *s, size_t *budget)
     run = (uint32_t) s->run;
     stop = (size_t) (s->end - p) > *budget ? p + *budget : s->end;
 
-    while (p < stop && mst_split_class(p, s->end, &n) == run) {
+    while (p < stop && mst_split_class(s, p, &n) == run) {
         last = p;
         p += n;
     }
@@ -182,7 +172,7 @@ mst_split_next(mst_split_t *s, size_t *budget, mst_str_t *piece)
 
     if (s->run == MST_UNICODE_SPACE && s->last > s->start && end < s->end
         && (s->kind != MST_SPLIT_SMOLLM
-            || mst_split_class(end, s->end, &n) != MST_UNICODE_NUMBER))
+            || mst_split_class(s, end, &n) != MST_UNICODE_NUMBER))
     {
         end = s->last;
     }

@@ -24,6 +24,8 @@
 
 #include "base/mst_err.h"
 #include "base/mst_str.h"
+#include "text/mst_unicode.h"
+#include "text/mst_utf8.h"
 
 
 typedef enum {
@@ -42,6 +44,7 @@ typedef struct {
     const unsigned char  *mark;    /* where it ends if what follows does not
                                       fit; NULL: nowhere yet */
     const unsigned char  *end;     /* of the text */
+    const unsigned char  *bits;    /* mst_unicode_fill's table, or NULL */
     mst_split_kind_t      kind;
     int                   run;     /* MST_UNICODE_* or mst_split_word.c's part
                                       that the piece goes on with; -1: not
@@ -49,14 +52,41 @@ typedef struct {
 } mst_split_t;
 
 
-void mst_split_init(mst_split_t *s, mst_split_kind_t kind, const char *data,
-    size_t len);
+/* bits: of mst_unicode_fill(), or NULL */
+void mst_split_init(mst_split_t *s, mst_split_kind_t kind,
+    const unsigned char *bits, const char *data, size_t len);
 
 /*
  * MST_OK and the next piece; MST_DONE: no more; MST_AGAIN: the budget is
  * used up inside a piece.  Takes the bytes looked at from *budget.
  */
 int mst_split_next(mst_split_t *s, size_t *budget, mst_str_t *piece);
+
+/* what the code point at p is, MST_UNICODE_*, and how many bytes it has */
+
+static inline uint32_t
+mst_split_bits(const mst_split_t *s, const unsigned char *p, size_t *n)
+{
+    uint32_t  cp;
+
+    if (*p < 0x80) {
+        *n = 1;
+        return mst_unicode_ascii[*p];
+    }
+
+    if (s->bits) {
+        *n = mst_utf8_short(p, (size_t) (s->end - p), &cp);
+
+        if (*n) {
+            return s->bits[cp];
+        }
+    }
+
+    *n = mst_utf8_decode(p, (size_t) (s->end - p), &cp);
+
+    return mst_unicode_bits(cp);
+}
+
 
 /* mst_split_word.c: the kinds from LLAMA3 on */
 int mst_split_word(mst_split_t *s, size_t *budget, mst_str_t *piece);

@@ -8,8 +8,6 @@
  */
 
 #include "text/mst_split.h"
-#include "text/mst_unicode.h"
-#include "text/mst_utf8.h"
 
 
 /* the part that is being followed */
@@ -21,22 +19,6 @@ enum {
     MST_WORD_BREAKS,           /* line breaks behind it */
     MST_WORD_SPACE
 };
-
-
-static inline uint32_t
-mst_split_bits(const unsigned char *p, const unsigned char *end, size_t *n)
-{
-    uint32_t  cp;
-
-    if (*p < 0x80) {
-        *n = 1;
-        return mst_unicode_ascii[*p];
-    }
-
-    *n = mst_utf8_decode(p, (size_t) (end - p), &cp);
-
-    return mst_unicode_bits(cp);
-}
 
 
 static int
@@ -113,7 +95,7 @@ mst_split_numbers(const mst_split_t *s, size_t n)
     p = s->start + n;
 
     for (i = 1; s->kind == MST_SPLIT_LLAMA3 && i < 3 && p < s->end; i++) {
-        if ((mst_split_bits(p, s->end, &k) & MST_UNICODE_N) == 0) {
+        if ((mst_split_bits(s, p, &k) & MST_UNICODE_N) == 0) {
             break;
         }
 
@@ -150,7 +132,7 @@ mst_split_letters(mst_split_t *s, uint32_t bits, size_t n)
           && (bits & (MST_UNICODE_L|MST_UNICODE_N)) == 0;
 
     from = s->start + (pre ? n : 0);
-    next = from < s->end ? mst_split_bits(from, s->end, &k) : 0;
+    next = from < s->end ? mst_split_bits(s, from, &k) : 0;
 
     /* a mark by itself is what remains if no lower case follows */
 
@@ -182,7 +164,7 @@ mst_split_word_begin(mst_split_t *s)
         }
     }
 
-    bits = mst_split_bits(s->start, s->end, &n);
+    bits = mst_split_bits(s, s->start, &n);
 
     if (mst_split_letters(s, bits, n)) {
         return 0;
@@ -197,7 +179,7 @@ mst_split_word_begin(mst_split_t *s)
     }
 
     if (*s->start == ' ' && s->start + 1 < s->end) {
-        next = mst_split_bits(s->start + 1, s->end, &k);
+        next = mst_split_bits(s, s->start + 1, &k);
 
         if ((next & (MST_UNICODE_L|MST_UNICODE_N|MST_UNICODE_S)) == 0) {
             mst_split_go_on(s, s->start + 1, MST_WORD_OTHER);
@@ -225,7 +207,7 @@ mst_split_word_follow(mst_split_t *s, size_t *budget)
     stop = (size_t) (s->end - p) > *budget ? p + *budget : s->end;
 
     while (p < stop) {
-        bits = mst_split_bits(p, s->end, &n);
+        bits = mst_split_bits(s, p, &n);
 
         if (!mst_split_belongs(s, p, bits)) {
             break;
@@ -264,7 +246,7 @@ mst_split_word_end(mst_split_t *s)
 
     case MST_WORD_UPPER:
         if (s->pos < s->end
-            && (mst_split_bits(s->pos, s->end, &n) & MST_UNICODE_LOWER))
+            && (mst_split_bits(s, s->pos, &n) & MST_UNICODE_LOWER))
         {
             s->run = MST_WORD_LOWER;
             return NULL;

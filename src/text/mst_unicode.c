@@ -697,3 +697,14 @@ mst_unicode_bits(uint32_t cp)
 
     return *r >> 24;
 }
+
+
+void
+mst_unicode_fill(unsigned char *bits)
+{
+    uint32_t  cp;
+
+    for (cp = 0; cp < 65536; cp++) {
+        bits[cp] = (unsigned char) mst_unicode_bits(cp);
+    }
+}

@@ -34,6 +34,10 @@ extern const unsigned char  mst_unicode_classes[64];       /* by bits */
 uint32_t mst_unicode_bits(uint32_t cp);
 
 
+/* bits[65536] of the code points below: the same, sooner */
+void mst_unicode_fill(unsigned char *bits);
+
+
 static inline uint32_t
 mst_unicode_class(uint32_t cp)
 {

@@ -39,4 +39,29 @@ size_t mst_utf8_check(const void *data, size_t len);
 size_t mst_utf8_decode(const void *data, size_t len, uint32_t *cp);
 
 
+/* the code point of two or three bytes at p, of "len" there: their number, or
+   0: there is none such; several times as fast as the above */
+
+static inline size_t
+mst_utf8_short(const unsigned char *p, size_t len, uint32_t *cp)
+{
+    if (len < 2 || *p < 0xc2 || (p[1] & 0xc0) != 0x80) {
+        return 0;
+    }
+
+    if (*p < 0xe0) {
+        *cp = (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu);
+        return 2;
+    }
+
+    if (len < 3 || *p > 0xef || (p[2] & 0xc0) != 0x80) {
+        return 0;
+    }
+
+    *cp = (p[0] & 0xfu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+
+    return *cp < 0x800 || (*cp >= 0xd800 && *cp < 0xe000) ? 0 : 3;
+}
+
+
 #endif /* MST_UTF8_H */

@@ -35,7 +35,7 @@ split(const char *text, size_t len, size_t budget, size_t *ends)
     n = 0;
     at = 0;
     calls = 0;
-    mst_split_init(&s, MST_SPLIT_SMOLLM, text, len);
+    mst_split_init(&s, MST_SPLIT_SMOLLM, NULL, text, len);
 
     for ( ;; ) {
         left = budget;
@@ -303,7 +303,7 @@ test_long_piece(void **state)
 
     for (i = 0; i < sizeof(letters); i++) {
         memset(text, letters[i], 1 << 20);
-        mst_split_init(&s, MST_SPLIT_SMOLLM, text, 1 << 20);
+        mst_split_init(&s, MST_SPLIT_SMOLLM, NULL, text, 1 << 20);
         spent = 0;
 
         do {

@@ -49,7 +49,11 @@ test_cases(void **state)
         { MST_SPLIT_GPT2, "Hello| world|'s| 123|!?|  | x" }
     };
 
+    static unsigned char  bits[65536];
+
     (void) state;
+
+    mst_unicode_fill(bits);
 
     for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 
@@ -60,7 +64,8 @@ test_cases(void **state)
         }
 
         for (budget = 1; budget < 9; budget++) {
-            mst_split_init(&s, cases[i].kind, text, n);
+            mst_split_init(&s, cases[i].kind,
+                           budget % 2 ? bits : NULL, text, n);
             got[0] = '\0';
 
             do {

@@ -93,12 +93,29 @@ test_samples(void **state)
 }
 
 
+static void
+test_fill(void **state)
+{
+    uint32_t              cp;
+    static unsigned char  bits[65536];
+
+    (void) state;
+
+    mst_unicode_fill(bits);
+
+    for (cp = 0; cp < 65536; cp++) {
+        assert_int_equal(bits[cp], mst_unicode_bits(cp));
+    }
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_samples)
+        cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_fill)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

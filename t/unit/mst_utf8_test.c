@@ -338,6 +338,40 @@ test_no_memory(void **state)
 }
 
 
+/* every lead byte with every two behind it that matter */
+
+static void
+test_short(void **state)
+{
+    size_t         i, j, k, len, n;
+    uint32_t       cp, want;
+    unsigned char  p[3];
+
+    static const unsigned char  behind[] = {
+        0, 'a', 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xe0, 0xff
+    };
+
+    (void) state;
+
+    for (i = 0; i < 256 * sizeof(behind) * sizeof(behind); i++) {
+        j = i / 256 % sizeof(behind);
+        k = i / 256 / sizeof(behind);
+
+        p[0] = (unsigned char) i;
+        p[1] = behind[j];
+        p[2] = behind[k];
+
+        for (len = 1; len <= 3; len++) {
+            n = mst_utf8_decode(p, len, &want);
+            cp = want;
+
+            assert_int_equal(mst_utf8_short(p, len, &cp), n > 1 ? n : 0);
+            assert_true(n == 1 || cp == want);
+        }
+    }
+}
+
+
 int
 main(void)
 {
@@ -347,7 +381,8 @@ main(void)
         cmocka_unit_test(test_all_code_points),
         cmocka_unit_test(test_no_others),
         cmocka_unit_test(test_random_pieces),
-        cmocka_unit_test(test_no_memory)
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_short)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
