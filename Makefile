@@ -7,6 +7,7 @@
 # make bench-peer compiles llama.cpp for it, once, in PEER
 # make bench-tokenizer  text to tokens beside other libraries
 # make bench-gateway  what nginx costs beside proxy_pass; JSON=FILE
+# make bench-stall    how long streams wait while a worker reads the worst text
 # make bench-restart  how long kill -9 of each process is felt; JSON=FILE
 # make bench-policy   what authentication and limits cost; JSON=FILE
 # make bench-device   nginx with a model on a device; MODEL= DEVICE= ONLY= LINES=
@@ -421,6 +422,21 @@ bench-gateway:
 	@$(MAKE) --no-print-directory all
 	BUILD=$(BUILD) /usr/bin/python3 t/bench/gateway.py \
 	    $(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json $(JSON))
+
+# how long streams wait for 4 MiB of the worst text on the same worker
+
+.PHONY: bench-stall
+
+bench-stall: deps
+	@$(MAKE) --no-print-directory all model tokenizers \
+	    $(BUILD)/t/bench/turns.so
+	@uptime
+	BUILD=$(BUILD) /usr/bin/python3 t/bench/stall.py \
+	    $(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json $(JSON))
+
+$(BUILD)/t/bench/%.so: t/bench/%.c
+	@mkdir -p $(@D)
+	$(call Q,LD)$(CC) $(MST_CFLAGS) $(CFLAGS) -shared $(LDFLAGS) -o $@ $<
 
 # kill -9 of engine, supervisor, both, worker: ms to the next answer
 

@@ -12,6 +12,9 @@
 #include "api/mst_reply.h"
 
 
+#define MST_REPLY_ID  8            /* digits of a token, and a comma */
+
+
 static void mst_reply_head(const mst_reply_t *r, mst_buf_t *out);
 static int mst_reply_start(const mst_reply_t *r, const char *object,
     mst_buf_t *out);
@@ -411,6 +414,10 @@ mst_reply_tokens(mst_reply_tokens_t *t, size_t budget, mst_buf_t *out)
     stop = all - t->done > budget ? t->done + budget : all;
 
     if (t->done == 0) {
+
+        /* a long list is not moved while it grows: that takes too long */
+
+        (void) mst_buf_reserve(out, t->n * MST_REPLY_ID);
         (void) mst_buf_text(out, "{\"tokens\":[");
     }
 

@@ -16,6 +16,10 @@
 #include "text/mst_split.h"
 
 
+#define MST_ENCODE_MOVES  65536                /* ids */
+#define MST_ENCODE_ASK    1024                 /* the same, at once */
+
+
 struct mst_encode_s {
     const mst_tokenizer_t  *tokenizer;
     const mst_prompt_t     *prompt;
@@ -79,12 +83,15 @@ mst_encode_ids(const mst_encode_t *e, size_t *n)
 }
 
 
-/* room for n more ids */
+/*
+ * Room for n more ids.  Many of them never move again: to copy some MiB takes
+ * longer than a slice may, while memory that is not touched costs nothing.
+ */
 
 static int
 mst_encode_reserve(mst_encode_t *e, size_t n)
 {
-    size_t     size;
+    size_t     most, size;
     uint32_t  *ids;
 
     if (n <= e->size - e->n) {
@@ -93,6 +100,15 @@ mst_encode_reserve(mst_encode_t *e, size_t n)
 
     for (size = e->size ? e->size : 256; size - e->n < n; size *= 2) {
         /* void */
+    }
+
+    if (size > MST_ENCODE_MOVES) {
+
+        /* an id has a byte of the text, is the space before a span, or a
+           control token; more are asked for than there will be */
+
+        most = e->prompt->text.len + 2 * e->prompt->n + MST_ENCODE_ASK;
+        size = size < most ? most : size;
     }
 
     ids = mst_realloc(e->ids, size, sizeof(uint32_t));
@@ -163,7 +179,7 @@ mst_encode_long(mst_encode_t *e, size_t *budget)
     }
 
     while (*budget) {
-        max = *budget < 1024 ? *budget : 1024;
+        max = *budget < MST_ENCODE_ASK ? *budget : MST_ENCODE_ASK;
 
         if (mst_encode_reserve(e, max) != MST_OK) {
             return MST_ERROR;

@@ -465,6 +465,52 @@ test_bytes(void **state)
 
 /* a token that no merging reaches is not taken for a piece that equals it */
 
+/* of a long list no slice ever copies more than its beginning */
+
+static void
+test_still(void **state)
+{
+    int              rc;
+    char            *text;
+    size_t           i, len, n, moves;
+    mst_prompt_t     p;
+    mst_encode_t    *e;
+    const uint32_t  *ids, *at;
+
+    (void) state;
+
+    len = 2 << 20;
+    text = malloc(len);
+    assert_non_null(text);
+
+    for (i = 0; i < len; i++) {
+        text[i] = (char) ('0' + i % 10);
+    }
+
+    prompt_of(&p, text, len);
+    e = mst_encode_create(real.tokenizer, &p);
+    assert_non_null(e);
+
+    at = NULL;
+    moves = 0;
+
+    do {
+        rc = mst_encode_run(e, MST_ENCODE_SLICE);
+        ids = mst_encode_ids(e, &n);
+        moves += n > (1 << 17) && ids != at;
+        at = ids;
+    } while (rc == MST_AGAIN);
+
+    assert_int_equal(rc, MST_OK);
+    assert_int_equal(n, len);
+    assert_in_range(moves, 0, 1);
+
+    mst_encode_destroy(e);
+    mst_prompt_fini(&p);
+    free(text);
+}
+
+
 static void
 test_unreachable(void **state)
 {
@@ -599,6 +645,7 @@ main(void)
         cmocka_unit_test(test_big_pieces),
         cmocka_unit_test(test_injection),
         cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_still),
         cmocka_unit_test(test_unreachable),
         cmocka_unit_test(test_no_memory)
     };
