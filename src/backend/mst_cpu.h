@@ -27,6 +27,8 @@
 #define MST_CPU_OWN      2         /* up to so many rows each thread prepares
                                       its own copy of a matrix's inputs,
                                       which saves a phase */
+#define MST_CPU_GEMM_MANY  16      /* rows, with more tiles stay in the cache
+                                      while all pass */
 #define MST_CPU_QUERIES  48        /* that one unit of attention holds */
 
 #define MST_CPU_DIGIT_FORM  1      /* how a matrix wants its inputs */

@@ -37,6 +37,30 @@ mst_cpu_expert_slice(const mst_cpu_input_t *all, uint32_t at, uint32_t n,
 }
 
 
+/* in sums that do not wait for each other: one chain of 8 * 4096 additions is
+   40 us of a token, in which one thread works */
+
+static double
+mst_cpu_expert_dot(const float *x, const float *r, uint32_t n)
+{
+    double    sum[4] = { 0 };
+    uint32_t  i;
+
+    for (i = 0; i + 4 <= n; i += 4) {
+        sum[0] += (double) x[i] * (double) r[i];
+        sum[1] += (double) x[i + 1] * (double) r[i + 1];
+        sum[2] += (double) x[i + 2] * (double) r[i + 2];
+        sum[3] += (double) x[i + 3] * (double) r[i + 3];
+    }
+
+    for ( /* void */ ; i < n; i++) {
+        sum[0] += (double) x[i] * (double) r[i];
+    }
+
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+
 /* logits of the router and the choice; ties go to the lower number */
 
 static void
@@ -46,7 +70,7 @@ mst_cpu_expert_choose(mst_backend_t *b, const mst_backend_layer_t *w,
     float              *weight;
     double              logits[64], sum;
     uint32_t            e, i, k, *expert;
-    const float        *r, *x;
+    const float        *x;
     mst_cpu_experts_t  *ex;
 
     ex = &b->experts;
@@ -55,12 +79,9 @@ mst_cpu_expert_choose(mst_backend_t *b, const mst_backend_layer_t *w,
     expert = ex->expert + (size_t) row * b->conf.n_experts;
 
     for (e = 0; e < b->conf.n_experts; e++) {
-        r = w->router->f + (size_t) e * b->conf.dim;
-        logits[e] = 0;
-
-        for (i = 0; i < b->conf.dim; i++) {
-            logits[e] += (double) x[i] * (double) r[i];
-        }
+        logits[e] = mst_cpu_expert_dot(x, w->router->f
+                                          + (size_t) e * b->conf.dim,
+                                       b->conf.dim);
     }
 
     sum = 0;
@@ -92,22 +113,30 @@ mst_cpu_expert_choose(mst_backend_t *b, const mst_backend_layer_t *w,
 
 
 static void
+mst_cpu_expert_row(mst_backend_t *b, const mst_backend_layer_t *w,
+    uint32_t row)
+{
+    size_t  at;
+
+    at = (size_t) row * mst_cpu_lanes(b->conf.dim);
+
+    b->isa->norm(b->x + at, w->ffn_norm->f, b->conf.dim, b->conf.rms_eps,
+                 b->experts.x + at);
+    mst_cpu_expert_choose(b, w, row);
+}
+
+
+static void
 mst_cpu_expert_route(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread,
     int last)
 {
-    uint32_t            row;
-    mst_cpu_experts_t  *ex;
+    uint32_t  row;
 
     (void) thread;
     (void) last;
 
-    ex = &b->experts;
-
     while (mst_cpu_take(cmd, b->step.n_rows, 1, &row)) {
-        b->isa->norm(b->x + (size_t) row * mst_cpu_lanes(b->conf.dim),
-                     cmd->weights->ffn_norm->f, b->conf.dim, b->conf.rms_eps,
-                     ex->x + (size_t) row * mst_cpu_lanes(b->conf.dim));
-        mst_cpu_expert_choose(b, cmd->weights, row);
+        mst_cpu_expert_row(b, cmd->weights, row);
     }
 }
 
@@ -115,19 +144,11 @@ mst_cpu_expert_route(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread,
 /* pairs in the order of experts, then of rows */
 
 static void
-mst_cpu_expert_plan(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread,
-    int last)
+mst_cpu_expert_order(mst_backend_t *b)
 {
     size_t              i;
     uint32_t            at, e, k, row;
     mst_cpu_experts_t  *ex;
-
-    (void) thread;
-    (void) last;
-
-    if (mst_cpu_take(cmd, 1, 1, &at) == 0) {
-        return;
-    }
 
     ex = &b->experts;
     at = 0;
@@ -157,29 +178,77 @@ mst_cpu_expert_plan(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread,
 
 
 static void
-mst_cpu_expert_gather(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread,
+mst_cpu_expert_plan(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread,
     int last)
 {
-    uint32_t            e, pair;
-    mst_cpu_experts_t  *ex;
+    uint32_t  at;
 
     (void) thread;
     (void) last;
 
+    if (mst_cpu_take(cmd, 1, 1, &at)) {
+        mst_cpu_expert_order(b);
+    }
+}
+
+
+static void
+mst_cpu_expert_input(mst_backend_t *b, const mst_backend_layer_t *w,
+    uint32_t pair)
+{
+    uint32_t            e;
+    mst_cpu_experts_t  *ex;
+
     ex = &b->experts;
-    e = 0;
 
-    while (mst_cpu_take(cmd, ex->n_pairs, 1, &pair)) {
+    for (e = 0; pair >= ex->first[e + 1]; e++) { /* void */ }
 
-        while (pair >= ex->first[e + 1]) {
-            e++;
-        }
+    mst_cpu_input_write(b, &ex->up[e], w->experts_up[e]->forms,
+                        pair - ex->first[e], 0,
+                        ex->x + (size_t) ex->row[pair]
+                                * mst_cpu_lanes(b->conf.dim),
+                        b->conf.dim);
+}
 
-        mst_cpu_input_write(b, &ex->up[e], cmd->weights->experts_up[e]->forms,
-                            pair - ex->first[e], 0,
-                            ex->x + (size_t) ex->row[pair]
-                                    * mst_cpu_lanes(b->conf.dim),
-                            b->conf.dim);
+
+static void
+mst_cpu_expert_gather(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread,
+    int last)
+{
+    uint32_t  pair;
+
+    (void) thread;
+    (void) last;
+
+    while (mst_cpu_take(cmd, b->experts.n_pairs, 1, &pair)) {
+        mst_cpu_expert_input(b, cmd->weights, pair);
+    }
+}
+
+
+/* all three for a few rows: less than what is lost between them */
+
+static void
+mst_cpu_expert_few(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread,
+    int last)
+{
+    uint32_t  i;
+
+    (void) thread;
+    (void) last;
+
+    if (mst_cpu_take(cmd, 1, 1, &i) == 0) {
+        return;
+    }
+
+    for (i = 0; i < b->step.n_rows; i++) {
+        mst_cpu_expert_row(b, cmd->weights, i);
+    }
+
+    mst_cpu_expert_order(b);
+
+    for (i = 0; i < b->experts.n_pairs; i++) {
+        mst_cpu_expert_input(b, cmd->weights, i);
     }
 }
 
@@ -204,36 +273,64 @@ mst_cpu_expert_store(mst_backend_t *b, const mst_cpu_cmd_t *cmd,
 }
 
 
+/* units of all experts that have rows, and in which shares they are taken:
+   0, in large ones, where each has few */
+
+static uint32_t
+mst_cpu_expert_units(const mst_backend_t *b,
+    const mst_matrix_t **matrices, uint32_t *share)
+{
+    uint32_t                  e, n, rows, total;
+    const mst_cpu_experts_t  *ex;
+
+    ex = &b->experts;
+    rows = 0;
+    total = 0;
+    *share = UINT32_MAX;
+
+    for (e = 0; e < b->conf.n_experts; e++) {
+        if (ex->up[e].rows) {
+            total += matrices[e]->n_units;
+            n = mst_cpu_gemm_share(b, matrices[e], ex->up[e].rows);
+            *share = mst_cpu_min(*share, n);
+            rows = ex->up[e].rows > rows ? ex->up[e].rows : rows;
+        }
+    }
+
+    if (rows <= MST_CPU_GEMM_MANY) {
+        *share = 0;
+    }
+
+    return total;
+}
+
+
 /*
  * One matrix of each expert that has rows: their units stand one behind the
  * other.  "layer" of the local command is the number of the expert.
  */
 
 static void
-mst_cpu_expert_matrices(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t up)
+mst_cpu_expert_matrices(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread,
+    int last, uint32_t up)
 {
-    uint32_t               at, e, first, n, share, total, units;
+    uint32_t               at, e, first, n, units;
     mst_cpu_cmd_t          one;
     mst_cpu_experts_t     *ex;
+    mst_cpu_split_job_t    job;
     const mst_matrix_t   **matrices;
 
     ex = &b->experts;
     matrices = up ? cmd->weights->experts_up : cmd->weights->experts_down;
-    total = 0;
-    share = UINT32_MAX;
-
-    for (e = 0; e < b->conf.n_experts; e++) {
-        if (ex->up[e].rows) {
-            total += matrices[e]->n_units;
-            n = mst_cpu_gemm_share(b, matrices[e], ex->up[e].rows);
-            share = mst_cpu_min(share, n);
-        }
-    }
-
+    job.number = cmd->job;
+    job.total = mst_cpu_expert_units(b, matrices, &job.piece);
+    job.all = last;
     one = *cmd;
     one.finish = up ? mst_cpu_gate : mst_cpu_expert_store;
 
-    while ((n = mst_cpu_take(cmd, total, share, &at)) != 0) {
+    while ((n = mst_cpu_split_take(b->splits, b->threads, thread, &job, &at))
+           != 0)
+    {
         first = 0;
 
         for (e = 0; e < b->conf.n_experts && n; e++) {
@@ -265,10 +362,7 @@ static void
 mst_cpu_expert_up(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread,
     int last)
 {
-    (void) thread;
-    (void) last;
-
-    mst_cpu_expert_matrices(b, cmd, 1);
+    mst_cpu_expert_matrices(b, cmd, thread, last, 1);
 }
 
 
@@ -276,10 +370,7 @@ static void
 mst_cpu_expert_down(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread,
     int last)
 {
-    (void) thread;
-    (void) last;
-
-    mst_cpu_expert_matrices(b, cmd, 0);
+    mst_cpu_expert_matrices(b, cmd, thread, last, 0);
 }
 
 
@@ -319,12 +410,15 @@ mst_cpu_experts(mst_backend_t *b, const mst_backend_layer_t *w)
     size_t  i;
 
     static const mst_cpu_run_pt  runs[] = {
+        mst_cpu_expert_few,
         mst_cpu_expert_route, mst_cpu_expert_plan, mst_cpu_expert_gather,
         mst_cpu_expert_up, mst_cpu_expert_down, mst_cpu_expert_sum
     };
 
     for (i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
-        mst_cpu_cmd(b, runs[i])->weights = w;
+        if (i > 3 || (b->step.n_rows <= MST_CPU_OWN) == (i == 0)) {
+            mst_cpu_cmd(b, runs[i])->weights = w;
+        }
     }
 }
 

@@ -11,8 +11,7 @@
 
 #include "backend/mst_cpu.h"
 
-#define MST_CPU_GEMM_MANY   16     /* rows, from here on tiles stay */
-#define MST_CPU_GEMM_TILES  8      /* that stay */
+#define MST_CPU_GEMM_TILES  8      /* that stay in the cache */
 
 
 static void
