@@ -18,6 +18,10 @@ static uint32_t ngx_http_mistral_echoes(ngx_http_mistral_choice_t *choice);
 static uint32_t ngx_http_mistral_expected(ngx_http_mistral_choice_t *choice);
 static int ngx_http_mistral_prompt_token(ngx_http_mistral_choice_t *choice,
     const mst_rec_token_t *token, const mst_rec_top_t *top);
+static int ngx_http_mistral_tokens_follow(ngx_http_mistral_choice_t *choice,
+    const mst_rec_tokens_t *rec);
+static int ngx_http_mistral_sampled(ngx_http_mistral_choice_t *choice,
+    const mst_rec_token_t *token, const mst_rec_top_t *top, uint32_t paid);
 static int ngx_http_mistral_token(ngx_http_mistral_choice_t *choice,
     const mst_rec_token_t *token, const mst_rec_top_t *top);
 static int ngx_http_mistral_logprob(ngx_http_mistral_choice_t *choice,
@@ -39,7 +43,7 @@ int
 ngx_http_mistral_tokens(ngx_http_mistral_choice_t *choice,
     const mst_rec_tokens_t *rec)
 {
-    uint32_t                 max, all, n, paid;
+    uint32_t                 max, n, paid;
     const unsigned char     *p;
     const mst_rec_top_t     *top;
     const mst_rec_token_t   *token;
@@ -47,18 +51,7 @@ ngx_http_mistral_tokens(ngx_http_mistral_choice_t *choice,
 
     ctx = choice->ctx;
 
-    max = ngx_http_mistral_expected(choice);
-    all = choice->echoed + choice->tokens;
-
-    if (rec->first != all || rec->n > max - all) {
-        ngx_log_error(NGX_LOG_ALERT, ctx->request->connection->log, 0,
-                      "mistral: request \"%V\": %uD tokens of the engine from "
-                      "%uD on, %uD of %uD are there", &ctx->id, rec->n,
-                      rec->first, all, max);
-
-        ctx->fault = 1;
-        ctx->shed = ngx_http_mistral_unavailable(NGX_HTTP_MISTRAL_DOWN,
-                                                 &ctx->error);
+    if (ngx_http_mistral_tokens_follow(choice, rec) != MST_OK) {
         return MST_ERROR;
     }
 
@@ -88,27 +81,9 @@ ngx_http_mistral_tokens(ngx_http_mistral_choice_t *choice,
                 return MST_ERROR;
             }
 
-            continue;
-        }
-
-        if (ctx->first_ns == 0) {
-            ctx->first_ns = mst_time_ns();
-        }
-
-        choice->tokens++;
-
-        if (choice->stopped || choice->cut) {
-            continue;
-        }
-
-        if (choice->tokens > paid) {
-            choice->cut = 1;
-            choice->kept = paid;
-            ngx_http_mistral_link_cancel(&choice->call);
-            continue;
-        }
-
-        if (ngx_http_mistral_token(choice, token, top) != MST_OK) {
+        } else if (ngx_http_mistral_sampled(choice, token, top, paid)
+                   != MST_OK)
+        {
             return MST_ERROR;
         }
     }
@@ -122,6 +97,64 @@ ngx_http_mistral_tokens(ngx_http_mistral_choice_t *choice,
     }
 
     return ngx_http_mistral_chunk(choice);
+}
+
+
+/* the engine's tokens go on where its last ones ended, and no further than
+   they may */
+
+static int
+ngx_http_mistral_tokens_follow(ngx_http_mistral_choice_t *choice,
+    const mst_rec_tokens_t *rec)
+{
+    uint32_t                 max, all;
+    ngx_http_mistral_ctx_t  *ctx;
+
+    max = ngx_http_mistral_expected(choice);
+    all = choice->echoed + choice->tokens;
+
+    if (rec->first == all && rec->n <= max - all) {
+        return MST_OK;
+    }
+
+    ctx = choice->ctx;
+
+    ngx_log_error(NGX_LOG_ALERT, ctx->request->connection->log, 0,
+                  "mistral: request \"%V\": %uD tokens of the engine from "
+                  "%uD on, %uD of %uD are there", &ctx->id, rec->n,
+                  rec->first, all, max);
+
+    ctx->fault = 1;
+    ctx->shed = ngx_http_mistral_unavailable(NGX_HTTP_MISTRAL_DOWN,
+                                             &ctx->error);
+    return MST_ERROR;
+}
+
+
+/* a token of the answer, of which so many are paid for */
+
+static int
+ngx_http_mistral_sampled(ngx_http_mistral_choice_t *choice,
+    const mst_rec_token_t *token, const mst_rec_top_t *top, uint32_t paid)
+{
+    if (choice->ctx->first_ns == 0) {
+        choice->ctx->first_ns = mst_time_ns();
+    }
+
+    choice->tokens++;
+
+    if (choice->stopped || choice->cut) {
+        return MST_OK;
+    }
+
+    if (choice->tokens > paid) {
+        choice->cut = 1;
+        choice->kept = paid;
+        ngx_http_mistral_link_cancel(&choice->call);
+        return MST_OK;
+    }
+
+    return ngx_http_mistral_token(choice, token, top);
 }
 
 
