@@ -10,6 +10,10 @@
 static ngx_http_mistral_limit_zone_t *ngx_http_mistral_limit_zone_add(
     ngx_conf_t *cf, const ngx_http_mistral_limit_kind_t *kind,
     ngx_http_mistral_limit_param_t *p);
+static ssize_t ngx_http_mistral_limit_zone_size(ngx_conf_t *cf,
+    ngx_http_mistral_limit_param_t *p, ngx_str_t *name);
+static char *ngx_http_mistral_quota_state(ngx_conf_t *cf, void *conf,
+    ngx_http_mistral_limit_zone_t *zone, ngx_http_mistral_limit_param_t *p);
 static ngx_int_t ngx_http_mistral_limit_zone_compile(ngx_conf_t *cf,
     ngx_str_t *value, ngx_http_complex_value_t *cv);
 static ngx_int_t ngx_http_mistral_limit_zone_number(ngx_conf_t *cf,
@@ -96,7 +100,7 @@ ngx_http_mistral_quota_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     };
 
     mst_err_t   err;
-    ngx_str_t  *quota, *window, *align, *state;
+    ngx_str_t  *quota, *window, *align;
 
     if (ngx_http_mistral_limit_params(cf, 2, params) != NGX_OK) {
         return NGX_CONF_ERROR;
@@ -105,7 +109,6 @@ ngx_http_mistral_quota_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     quota = &params[1].value;
     window = &params[2].value;
     align = &params[3].value;
-    state = &params[4].value;
 
     if (quota->data == NULL) {
         return "has no \"quota\" parameter";
@@ -147,23 +150,33 @@ ngx_http_mistral_quota_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    if (state->data == NULL) {
-        return NGX_CONF_OK;
-    }
+    return params[4].value.data
+           ? ngx_http_mistral_quota_state(cf, conf, zone, &params[4])
+           : NGX_CONF_OK;
+}
 
+
+/* the file that keeps the counts over a restart */
+
+static char *
+ngx_http_mistral_quota_state(ngx_conf_t *cf, void *conf,
+    ngx_http_mistral_limit_zone_t *zone, ngx_http_mistral_limit_param_t *p)
+{
+    ngx_str_t  *state;
+
+    state = &p->value;
     zone->state = *state;
 
     if (state->len == 0 || state->data[state->len - 1] == '/'
         || ngx_conf_full_name(cf->cycle, &zone->state, 0) != NGX_OK
         || zone->state.len > NGX_MAX_PATH - sizeof(".broken"))
     {
-        ngx_http_mistral_limit_invalid(cf, &params[4],
-                                       "it must be the name of a file");
+        ngx_http_mistral_limit_invalid(cf, p, "it must be the name of a file");
         return NGX_CONF_ERROR;
     }
 
     if (ngx_http_mistral_limit_zone_shares(conf, zone)) {
-        ngx_http_mistral_limit_invalid(cf, &params[4],
+        ngx_http_mistral_limit_invalid(cf, p,
                                        "it is the state of another zone");
         return NGX_CONF_ERROR;
     }
@@ -177,9 +190,8 @@ ngx_http_mistral_limit_zone_add(ngx_conf_t *cf,
     const ngx_http_mistral_limit_kind_t *kind,
     ngx_http_mistral_limit_param_t *p)
 {
-    u_char                               *colon;
     ssize_t                               size;
-    ngx_str_t                            *value, s;
+    ngx_str_t                            *value, name;
     ngx_pool_cleanup_t                   *cln;
     ngx_http_mistral_limit_zone_t        *zone, **zp;
     ngx_http_mistral_limit_main_conf_t   *lmcf;
@@ -188,23 +200,9 @@ ngx_http_mistral_limit_zone_add(ngx_conf_t *cf,
     lmcf = ngx_http_conf_get_module_main_conf(cf,
                                               ngx_http_mistral_limit_module);
 
-    colon = p->value.data ? ngx_strlchr(p->value.data,
-                                        p->value.data + p->value.len, ':')
-                          : NULL;
+    size = ngx_http_mistral_limit_zone_size(cf, p, &name);
 
-    if (colon == NULL || colon == p->value.data) {
-        ngx_http_mistral_limit_invalid(cf, p, "it must be NAME:SIZE");
-        return NULL;
-    }
-
-    s.data = colon + 1;
-    s.len = p->value.data + p->value.len - s.data;
-    size = ngx_parse_size(&s);
-
-    if (size == NGX_ERROR || size < (ssize_t) (8 * ngx_pagesize)) {
-        ngx_http_mistral_limit_invalid(cf, p, size == NGX_ERROR
-                                       ? "the size is none"
-                                       : "the zone is too small");
+    if (size == NGX_ERROR) {
         return NULL;
     }
 
@@ -224,8 +222,7 @@ ngx_http_mistral_limit_zone_add(ngx_conf_t *cf,
     zone->kind = kind;
     zone->cycle = cf->cycle;
     zone->fd = -1;
-    zone->name.data = p->value.data;
-    zone->name.len = colon - p->value.data;
+    zone->name = name;
 
     if (ngx_http_mistral_limit_zone_compile(cf, &value[1], &zone->key)
         != NGX_OK)
@@ -250,6 +247,43 @@ ngx_http_mistral_limit_zone_add(ngx_conf_t *cf,
     zone->shm_zone->data = zone;
 
     return zone;
+}
+
+
+/* NAME:SIZE; NGX_ERROR was logged */
+
+static ssize_t
+ngx_http_mistral_limit_zone_size(ngx_conf_t *cf,
+    ngx_http_mistral_limit_param_t *p, ngx_str_t *name)
+{
+    u_char     *colon;
+    ssize_t     size;
+    ngx_str_t   s;
+
+    colon = p->value.data ? ngx_strlchr(p->value.data,
+                                        p->value.data + p->value.len, ':')
+                          : NULL;
+
+    if (colon == NULL || colon == p->value.data) {
+        ngx_http_mistral_limit_invalid(cf, p, "it must be NAME:SIZE");
+        return NGX_ERROR;
+    }
+
+    name->data = p->value.data;
+    name->len = colon - p->value.data;
+
+    s.data = colon + 1;
+    s.len = p->value.data + p->value.len - s.data;
+    size = ngx_parse_size(&s);
+
+    if (size == NGX_ERROR || size < (ssize_t) (8 * ngx_pagesize)) {
+        ngx_http_mistral_limit_invalid(cf, p, size == NGX_ERROR
+                                       ? "the size is none"
+                                       : "the zone is too small");
+        return NGX_ERROR;
+    }
+
+    return size;
 }
 
 
