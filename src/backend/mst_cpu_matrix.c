@@ -9,6 +9,7 @@
 #include "base/mst_mem.h"
 #include "file/mst_quant.h"
 #include "backend/mst_cpu.h"
+#include "backend/mst_cpu_store.h"
 
 
 typedef struct {
@@ -361,11 +362,69 @@ mst_cpu_matrix_place(mst_matrix_t *m, uint8_t *base)
 }
 
 
+/* memory of our own, or that others will read; *filled: or have filled */
+
+static uint8_t *
+mst_cpu_matrix_memory(mst_backend_t *b, uint64_t size, int *filled,
+    mst_err_t *err)
+{
+    mst_cpu_store_t  *s;
+
+    s = mst_cpu_mem_store(&b->weights);
+    *filled = s && mst_cpu_store_ready(s);
+
+    return s ? mst_cpu_store_take(s, b, size, err)
+             : mst_cpu_mem_take(&b->weights, size, err);
+}
+
+
+/* is what others filled what we would have?  The first tile of each part
+   shows it: a layout that has changed, another order of matrices */
+
+static int
+mst_cpu_matrix_same(const mst_matrix_t *m, const mst_matrix_part_t *parts,
+    mst_err_t *err)
+{
+    int              same;
+    uint8_t         *tile;
+    uint32_t         i;
+    mst_cpu_part_t   p;
+
+    for (i = 0; i < m->n_parts; i++) {
+
+        if (parts[i].data == NULL) {
+            continue;
+        }
+
+        p = m->parts[i];
+        tile = mst_calloc(1, p.tile_size);
+
+        if (tile == NULL) {
+            return mst_err_set(err, "out of memory for a tile");
+        }
+
+        p.base = tile;
+        mst_cpu_matrix_pack_tile(&p, &parts[i], 0, m->width);
+        same = memcmp(tile, mst_cpu_matrix_tile(&m->parts[i], 0),
+                      p.tile_size) == 0;
+        mst_free(tile);
+
+        if (!same) {
+            return mst_err_set(err, "the shared weights are not of these "
+                               "files: they differ");
+        }
+    }
+
+    return MST_OK;
+}
+
+
 mst_matrix_t *
 mst_cpu_matrix(mst_backend_t *b, mst_matrix_kind_t kind,
     const mst_matrix_part_t *parts, uint32_t n_parts, uint32_t width,
     mst_err_t *err)
 {
+    int                  filled;
     uint8_t             *base;
     uint64_t             size;
     mst_matrix_t        *m;
@@ -396,7 +455,7 @@ mst_cpu_matrix(mst_backend_t *b, mst_matrix_kind_t kind,
         return NULL;
     }
 
-    base = mst_cpu_mem_take(&b->weights, size, err);
+    base = mst_cpu_matrix_memory(b, size, &filled, err);
 
     if (base == NULL) {
         return NULL;
@@ -404,6 +463,10 @@ mst_cpu_matrix(mst_backend_t *b, mst_matrix_kind_t kind,
 
     b->info.weight_size += size;
     mst_cpu_matrix_place(m, base);
+
+    if (filled) {
+        return mst_cpu_matrix_same(m, parts, err) == MST_OK ? m : NULL;
+    }
 
     pack.matrix = m;
     pack.parts = parts;

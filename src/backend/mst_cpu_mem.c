@@ -10,6 +10,7 @@
 #include "base/mst_mem.h"
 #include "backend/mst_cpu_group.h"
 #include "backend/mst_cpu_mem.h"
+#include "backend/mst_cpu_store.h"
 
 #define MST_CPU_MEM_HUGE   ((uint64_t) 2 << 20)
 #define MST_CPU_MEM_CHUNK  ((uint64_t) 64 << 20)   /* of addresses */
@@ -21,6 +22,7 @@ struct mst_cpu_chunk_s {
     uint64_t          map_size;
     unsigned char    *free;        /* next piece */
     uint64_t          left;
+    mst_cpu_store_t  *store;       /* no memory, but the note of a store */
 };
 
 
@@ -31,7 +33,7 @@ mst_cpu_mem_map(uint64_t size, mst_err_t *err)
     uint64_t          skip;
     mst_cpu_chunk_t  *c;
 
-    c = mst_alloc(sizeof(mst_cpu_chunk_t));
+    c = mst_calloc(1, sizeof(mst_cpu_chunk_t));
 
     if (c == NULL) {
         (void) mst_err_set(err, "out of memory");
@@ -107,9 +109,43 @@ mst_cpu_mem_fini(mst_cpu_mem_t *m)
     while (m->chunks) {
         c = m->chunks;
         m->chunks = c->next;
-        (void) munmap(c->map, c->map_size);
+
+        if (c->map) {
+            (void) munmap(c->map, c->map_size);
+        }
+
         mst_free(c);
     }
+}
+
+
+int
+mst_cpu_mem_share(mst_cpu_mem_t *m, mst_cpu_store_t *s, mst_err_t *err)
+{
+    mst_cpu_chunk_t  *c;
+
+    c = mst_calloc(1, sizeof(mst_cpu_chunk_t));
+
+    if (c == NULL) {
+        return mst_err_set(err, "out of memory");
+    }
+
+    c->store = s;
+    c->next = m->chunks;
+    m->chunks = c;
+
+    return MST_OK;
+}
+
+
+mst_cpu_store_t *
+mst_cpu_mem_store(const mst_cpu_mem_t *m)
+{
+    const mst_cpu_chunk_t  *c;
+
+    for (c = m->chunks; c && c->store == NULL; c = c->next) { /* void */ }
+
+    return c ? c->store : NULL;
 }
 
 

@@ -54,11 +54,17 @@ struct ngx_http_mistral_engine_s {
     /* for a new supervisor, too; not handed on by USR2 */
     int          setup;                        /* mst_setup.h */
     int          program;                      /* O_PATH, of its image */
+    int          weights;                      /* memfd, of all engines with
+                                                  these files */
+    int          weights_r;                    /* the same, for reading */
+    uint64_t     weights_id;                   /* of the files */
     ngx_uint_t   n_files;
     int          files[MST_SETUP_FILES];
     int          kit[NGX_HTTP_MISTRAL_KITS];   /* copies of all, kit.c */
     unsigned     image:1;                      /* the kit has the program */
     unsigned     packed:1;                     /* there is a kit */
+    unsigned     shared:1;                     /* ... which has weights_r */
+    ngx_queue_t  queue;                        /* all of this process */
     cpu_set_t    cpus;                         /* that the master may use */
 
     void        *link;                         /* of this worker, link.c */

@@ -48,6 +48,7 @@ ngx_http_mistral_exec_fill(ngx_http_mistral_exec_t *x,
     x->src[MST_FD_LOG] = e->log_w;
     x->src[MST_FD_WAKE] = e->wake;
     x->src[MST_FD_SETUP] = e->setup;
+    x->src[MST_FD_WEIGHTS] = e->weights;
 
     for (i = 0; i < e->n_slots; i++) {
         x->src[MST_FD_SLOT0 + i] = e->slots[i];

@@ -16,6 +16,9 @@
 #include <dirent.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
+
+#include "base/mst_hash.h"
 
 
 #define NGX_HTTP_MISTRAL_MIN_SLOTS  128
@@ -28,7 +31,12 @@ static ngx_int_t ngx_http_mistral_engine_open(ngx_cycle_t *cycle,
     ngx_http_mistral_engine_t *e);
 static ngx_int_t ngx_http_mistral_engine_pipes(ngx_cycle_t *cycle,
     ngx_http_mistral_engine_t *e);
+static void ngx_http_mistral_engine_weights(ngx_cycle_t *cycle,
+    ngx_http_mistral_engine_t *e, ngx_http_mistral_model_t *m);
 static void ngx_http_mistral_engine_close(int *fd);
+
+
+static ngx_queue_t  ngx_http_mistral_engine_all;
 
 
 /* the master holds each engine's descriptors, and for a moment those of one
@@ -254,11 +262,71 @@ ngx_http_mistral_engine_equip(ngx_cycle_t *cycle, ngx_http_mistral_engine_t *e,
         e->program = open(m->setup->program, O_PATH|O_CLOEXEC);
     }
 
+    ngx_http_mistral_engine_weights(cycle, e, m);
+
     if (sched_getaffinity(0, sizeof(cpu_set_t), &e->cpus) == -1) {
         CPU_ZERO(&e->cpus);
     }
 
     (void) ngx_http_mistral_kit_pack(e, cycle->log);
+}
+
+
+/*
+ * Where engines of the same files share the weights as they compute with
+ * them: an empty file in memory, which the first engine fills and seals.  It
+ * lasts as long as one of them.  Root's own, so that nobody who has it for
+ * reading opens it again to write.  Without it each has memory of its own.
+ */
+
+static void
+ngx_http_mistral_engine_weights(ngx_cycle_t *cycle,
+    ngx_http_mistral_engine_t *e, ngx_http_mistral_model_t *m)
+{
+    u_char                      path[sizeof("/proc/self/fd/") + NGX_INT32_LEN];
+    uint64_t                    id;
+    ngx_uint_t                  n;
+    ngx_queue_t                *q;
+    ngx_http_mistral_engine_t  *other;
+
+    n = m->setup->n_files - m->setup->library;
+
+    if (n == 0 || m->setup->null || e->weights != -1) {
+        return;
+    }
+
+    id = mst_hash(n, m->setup->files, n * sizeof(mst_setup_file_t));
+
+    for (q = ngx_queue_head(&ngx_http_mistral_engine_all);
+         q != ngx_queue_sentinel(&ngx_http_mistral_engine_all);
+         q = ngx_queue_next(q))
+    {
+        other = ngx_queue_data(q, ngx_http_mistral_engine_t, queue);
+
+        if (other->weights != -1 && other->weights_id == id) {
+            e->weights = fcntl(other->weights, F_DUPFD_CLOEXEC, 0);
+            e->weights_r = fcntl(other->weights_r, F_DUPFD_CLOEXEC, 0);
+            break;
+        }
+    }
+
+    if (e->weights == -1) {
+        e->weights = memfd_create("mistral-weights",
+                                  MFD_CLOEXEC|MFD_ALLOW_SEALING);
+
+        if (e->weights == -1) {
+            ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
+                          "memfd_create() failed");
+            return;
+        }
+
+        ngx_sprintf(path, "/proc/self/fd/%d%Z", e->weights);
+        e->weights_r = open((char *) path, O_RDONLY|O_CLOEXEC);
+        (void) fchmod(e->weights, 0);
+    }
+
+    e->weights_id = id;
+    e->shared = (e->weights_r != -1);
 }
 
 
@@ -285,6 +353,8 @@ ngx_http_mistral_engine_alloc(ngx_str_t *name, ngx_uint_t n_slots,
     e->memfd = -1;
     e->setup = -1;
     e->program = -1;
+    e->weights = -1;
+    e->weights_r = -1;
     e->life_r = -1;
     e->life_w = -1;
     e->alive_r = -1;
@@ -299,6 +369,12 @@ ngx_http_mistral_engine_alloc(ngx_str_t *name, ngx_uint_t n_slots,
     for (i = 0; i < NGX_HTTP_MISTRAL_KITS; i++) {
         e->kit[i] = -1;
     }
+
+    if (ngx_http_mistral_engine_all.next == NULL) {
+        ngx_queue_init(&ngx_http_mistral_engine_all);
+    }
+
+    ngx_queue_insert_tail(&ngx_http_mistral_engine_all, &e->queue);
 
     return e;
 }
@@ -332,6 +408,7 @@ ngx_http_mistral_engine_free(ngx_http_mistral_engine_t *e)
 
     ngx_http_mistral_engine_close(&e->life_w);
 
+    ngx_queue_remove(&e->queue);
     ngx_free(e);
 }
 
@@ -347,6 +424,8 @@ ngx_http_mistral_engine_strip(ngx_http_mistral_engine_t *e)
     ngx_http_mistral_engine_close(&e->log_w);
     ngx_http_mistral_engine_close(&e->setup);
     ngx_http_mistral_engine_close(&e->program);
+    ngx_http_mistral_engine_close(&e->weights);
+    ngx_http_mistral_engine_close(&e->weights_r);
 
     for (i = 0; i < e->n_files; i++) {
         ngx_http_mistral_engine_close(&e->files[i]);

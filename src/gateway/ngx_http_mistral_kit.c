@@ -39,6 +39,10 @@ ngx_http_mistral_kit_pack(ngx_http_mistral_engine_t *e, ngx_log_t *log)
 
     ngx_http_mistral_exec_fill(&x, e);
 
+    /* workers must not be able to change weights */
+
+    x.src[MST_FD_WEIGHTS] = e->weights_r;
+
     n = ngx_http_mistral_kit_numbers(e, &x, numbers);
 
     for (i = 0; i < n; i++) {
@@ -142,6 +146,10 @@ ngx_http_mistral_kit_numbers(ngx_http_mistral_engine_t *e,
 
         if (i == MST_FD_ALIVE || i == MST_FD_LOGFILE || i == MST_FD_PREV) {
             continue;                          /* each supervisor's own */
+        }
+
+        if (i == MST_FD_WEIGHTS && !e->shared) {
+            continue;
         }
 
         if (i == x->n && !e->image) {

@@ -17,6 +17,7 @@
 #include "base/mst_err.h"
 #include "base/mst_log.h"
 #include "backend/mst_backend.h"
+#include "backend/mst_cpu_store.h"
 #include "backend/mst_kv.h"
 #include "model/mst_checkpoint.h"
 
@@ -27,6 +28,8 @@ typedef struct mst_model_s  mst_model_t;
 typedef struct {
     const char      *library;      /* path of a backend's library: it computes,
                                       on device; NULL: the CPU */
+    mst_cpu_store_t *store;        /* of the weights, where the CPU computes;
+                                      NULL: memory of its own */
     uint32_t         device;
     mst_dtype_t      dtype;
     uint32_t         weight_layouts;   /* 0 = auto, 1, 2 */

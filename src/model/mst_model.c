@@ -98,6 +98,16 @@ mst_model_matrix(mst_model_t *m, uint32_t layer, uint32_t expert,
         parts[i].data = t->data;
         size += t->size;
 
+        /* these rows are of another order; others have brought them there */
+
+        if (m->config.half_split && m->conf->store
+            && mst_cpu_store_ready(m->conf->store)
+            && (roles[i] == MST_WEIGHT_Q || roles[i] == MST_WEIGHT_K))
+        {
+            parts[i].data = NULL;
+            continue;
+        }
+
         if (m->config.half_split
             && (roles[i] == MST_WEIGHT_Q || roles[i] == MST_WEIGHT_K))
         {
@@ -448,6 +458,10 @@ mst_model_backend(mst_model_t *m, const mst_model_conf_t *conf,
     }
 
     m->backend = m->ops->create(&bc, err);
+
+    if (m->backend && conf->store) {
+        return mst_cpu_store_use(conf->store, m->backend, err);
+    }
 
     return m->backend ? MST_OK : MST_ERROR;
 }

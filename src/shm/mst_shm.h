@@ -82,7 +82,10 @@ enum {
                                       this one and its supervisor are gone:
                                       to be waited for; else /dev/null */
     MST_FD_SETUP = 10,             /* mst_setup.h: what nobody can change */
-    MST_FD_SLOT0 = 11              /* eventfd of each slot, then model files */
+    MST_FD_WEIGHTS = 11,           /* a memfd for repacked weights, which
+                                      engines of the same files share; or
+                                      /dev/null */
+    MST_FD_SLOT0 = 12              /* eventfd of each slot, then model files */
 };
 
 #define MST_FD_FILES(n_slots)  (MST_FD_SLOT0 + (int) (n_slots))

@@ -112,6 +112,7 @@ mistral_alone_descriptors(mistral_alone_t *a, mst_err_t *err)
     a->fds[1] = a->fds[0];
     a->fds[MST_FD_LOGFILE] = STDERR_FILENO;
     a->fds[MST_FD_PREV] = a->fds[0];
+    a->fds[MST_FD_WEIGHTS] = a->fds[0];
     a->fds[MST_FD_WAKE] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 
     if (mistral_alone_pipe(&a->status_r, &a->fds[MST_FD_STATUS], 0, err)

@@ -5,6 +5,7 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 
 #include "backend/mst_cpu_mem.h"
 #include "backend/mst_cpu_pool.h"
+#include "backend/mst_cpu_store.h"
+#include "base/mst_hash.h"
 #include "base/mst_mem.h"
 #include "base/mst_time.h"
 #include "model/mst_checkpoint.h"
@@ -55,6 +58,9 @@ static int mistral_load_model(const mistral_engine_t *e,
 static int mistral_load_able(const mst_setup_t *setup, mst_err_t *err);
 static int mistral_load_runner(const mistral_engine_t *e,
     mst_checkpoint_t *cp, mistral_engine_load_t *l, mst_err_t *err);
+static mst_model_t *mistral_load_cpu(const mistral_engine_t *e,
+    mst_checkpoint_t *cp, mst_model_conf_t *conf, mst_err_t *err);
+static mst_cpu_store_t *mistral_load_store(const mistral_engine_t *e);
 static void mistral_load_conf(const mistral_engine_t *e,
     mistral_engine_load_t *l, const char *library, mst_model_conf_t *conf);
 static void mistral_load_progress(void *data);
@@ -344,7 +350,7 @@ mistral_load_runner(const mistral_engine_t *e, mst_checkpoint_t *cp,
 
         mistral_load_shape(e, &mistral_load_of_cpu, l);
         mistral_load_conf(e, l, NULL, &conf);
-        model = mst_model_create(cp, &conf, err);
+        model = mistral_load_cpu(e, cp, &conf, err);
 
         (void) snprintf(l->backend, sizeof(l->backend), "cpu, %u threads",
                         conf.threads ? conf.threads : mst_cpu_pool_cores());
@@ -361,6 +367,79 @@ mistral_load_runner(const mistral_engine_t *e, mst_checkpoint_t *cp,
     }
 
     return MST_OK;
+}
+
+
+/* in memory that engines of these files share, or else in our own */
+
+static mst_model_t *
+mistral_load_cpu(const mistral_engine_t *e, mst_checkpoint_t *cp,
+    mst_model_conf_t *conf, mst_err_t *err)
+{
+    int               ready;
+    mst_err_t         why;
+    mst_model_t      *model;
+    mst_cpu_store_t  *store;
+
+    store = mistral_load_store(e);
+
+    if (store == NULL) {
+        return mst_model_create(cp, conf, err);
+    }
+
+    why.text[0] = '\0';
+    ready = mst_cpu_store_ready(store);
+    conf->store = store;
+    model = mst_model_create(cp, conf, &why);
+    conf->store = NULL;
+
+    if (model == NULL) {
+        mst_cpu_store_close(store);
+        mst_log(&mistral_engine_log, MST_LOG_WARN, "%s; the weights stand in "
+                "memory of this engine's own", why.text);
+        return mst_model_create(cp, conf, err);
+    }
+
+    if (mst_cpu_store_seal(store, &why) != MST_OK) {
+        mst_log(&mistral_engine_log, MST_LOG_WARN, "%s", why.text);
+        return model;
+    }
+
+    mst_log(&mistral_engine_log, MST_LOG_NOTICE, ready
+            ? "%llu MiB of weights stood in memory already"
+            : "%llu MiB of weights stand in memory for others, too",
+            (unsigned long long) mst_cpu_store_size(store) >> 20);
+
+    return model;
+}
+
+
+/* NULL: there is none, or none that could be used */
+
+static mst_cpu_store_t *
+mistral_load_store(const mistral_engine_t *e)
+{
+    uint32_t          n;
+    uint64_t          id;
+    mst_err_t         err;
+    mst_cpu_store_t  *store;
+
+    if (fcntl(MST_FD_WEIGHTS, F_GET_SEALS) == -1) {
+        return NULL;
+    }
+
+    n = e->setup.n_files - e->setup.library;
+    id = mst_hash(n, e->setup.files, n * sizeof(mst_setup_file_t));
+
+    err.text[0] = '\0';
+    store = mst_cpu_store_open(MST_FD_WEIGHTS, id, &err);
+
+    if (store == NULL) {
+        mst_log(&mistral_engine_log, MST_LOG_NOTICE, "%s: the weights stand "
+                "in memory of this engine's own", err.text);
+    }
+
+    return store;
 }
 
 

@@ -185,6 +185,7 @@ master_spawn(master_t *m)
     src[MST_FD_WAKE] = m->wake;
     src[MST_FD_PREV] = m->wake;                /* no pipe: no predecessor */
     src[MST_FD_SETUP] = setup;
+    src[MST_FD_WEIGHTS] = m->wake;             /* no memory: their own */
 
     for (i = 0; i < N_SLOTS; i++) {
         src[MST_FD_SLOT0 + i] = m->slots[i];
