@@ -212,6 +212,10 @@ ngx_http_mistral_prompt_token(ngx_http_mistral_choice_t *choice,
         mst_detok_init(&choice->detok, t);
     }
 
+    if (choice->echoed == choice->source->n_ids) {
+        mst_detok_continue(&choice->detok);
+    }
+
     if (control) {
         (void) mst_buf_str(piece, mst_tokenizer_name(t, token->id));
     }

@@ -12,6 +12,7 @@
 
 
 static ngx_int_t ngx_http_mistral_head(ngx_http_mistral_ctx_t *ctx);
+static ngx_uint_t ngx_http_mistral_continues(ngx_http_mistral_ctx_t *ctx);
 static ngx_int_t ngx_http_mistral_choice_init(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_choice_t *choice);
 static void ngx_http_mistral_record(ngx_http_mistral_call_t *call,
@@ -97,6 +98,17 @@ ngx_http_mistral_head(ngx_http_mistral_ctx_t *ctx)
 }
 
 
+/* an answer that goes on with the client's text keeps the space that it begins
+   with; one that is a text of its own, or begins with an echo, does not */
+
+static ngx_uint_t
+ngx_http_mistral_continues(ngx_http_mistral_ctx_t *ctx)
+{
+    return (ctx->api != MST_API_CHAT || ctx->body->continue_last)
+           && !(ctx->body->params.flags & MST_PARAMS_ECHO);
+}
+
+
 static ngx_int_t
 ngx_http_mistral_choice_init(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_choice_t *choice)
@@ -109,6 +121,11 @@ ngx_http_mistral_choice_init(ngx_http_mistral_ctx_t *ctx,
     choice->call.pass = ngx_http_mistral_pass_handler;
 
     mst_detok_init(&choice->detok, ctx->model->tokenizer);
+
+    if (ngx_http_mistral_continues(ctx)) {
+        mst_detok_continue(&choice->detok);
+    }
+
     mst_buf_init(&choice->piece);
     mst_buf_init(&choice->text);
     mst_reply_logprobs_init(&choice->logprobs, ctx->api);

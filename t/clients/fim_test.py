@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import tempfile
+import urllib.request
 
 from mistral_common.protocol.fim.request import FIMRequest
 from mistral_common.tokens.tokenizers.mistral import MistralTokenizer
@@ -43,6 +44,7 @@ HTTP = """
 
 NAMES = {"spm": "mistral_instruct_tokenizer_240323.model.v3",
          "tekken": "tekken_240718.json",
+         "spaced": "mistral_instruct_tokenizer_240323.model.v3",
          "old": "tokenizer.model.v1"}
 
 
@@ -99,6 +101,42 @@ def ask(client, model, form):
        model + ": its card says so")
 
 
+def post(server, path, **body):
+    body = dict(body, model="spaced", temperature=0, max_tokens=3)
+    r = urllib.request.Request(server.url + "/v1" + path,
+                               json.dumps(body).encode(),
+                               {"Content-Type": "application/json"})
+    with urllib.request.urlopen(r) as f:
+        return json.load(f)["choices"][0]
+
+
+def space(server):
+    """the space of an answer's first piece: where the answer goes on with the
+    client's text it is one, in an answer of its own it is not"""
+
+    said = [dict(role="user", content="hi")]
+    begun = said + [dict(role="assistant", content="So,", prefix=True)]
+    ids = [733, 16289, 28793]
+
+    same(post(server, "/fim/completions", prompt="x ==")["message"]["content"],
+         " a, b", "a space: fim")
+    same(post(server, "/completions", prompt="x ==")["text"], " a, b",
+         "a space: a completion")
+    same(post(server, "/completions", prompt=ids)["text"], " a, b",
+         "a space: a completion of ids")
+    same(post(server, "/completions", prompt="x ==", echo=True)["text"],
+         "x == a, b", "a space: behind an echo")
+
+    r = post(server, "/completions", prompt="x ==", echo=True, logprobs=1)
+    same((r["text"], r["logprobs"]["text_offset"][-3:]),
+         ("x == a, b", [4, 6, 7]), "a space: behind an echo of log-probs")
+
+    same(post(server, "/chat/completions", messages=said)
+         ["message"]["content"], "a, b", "a space: none of a chat's answer")
+    same(post(server, "/chat/completions", messages=begun)
+         ["message"]["content"], "So, a, b", "a space: behind a prefix")
+
+
 def main():
     directory = tempfile.mkdtemp()
     os.chmod(directory, 0o755)
@@ -107,7 +145,13 @@ def main():
     models = ""
 
     for name, file in NAMES.items():
-        ids = forms[name].tokenizer.encode(MIDDLE, bos=False, eos=True)
+
+        # SentencePiece's own space is the mark's, which is left out
+
+        mark = "" if name == "spaced" else "\u263a"
+        encode = forms[name].tokenizer.encode
+        n = len(encode(mark, bos=False, eos=False))
+        ids = encode(mark + MIDDLE, bos=False, eos=True)[n:]
         script = "%s/%s.json" % (directory, name)
         json.dump([ids], open(script, "w"))
         os.chmod(script, 0o644)
@@ -120,6 +164,8 @@ def main():
 
         for name in ("spm", "tekken"):
             ask(client, name, forms[name])
+
+        space(server)
 
         try:
             client.fim.complete(model="old", prompt="a")
