@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/mst_mem.h"
@@ -236,30 +237,51 @@ mistral_load_wait(const mistral_load_t *l, uint64_t now)
 }
 
 
+/* epoll_wait() knows milliseconds only, arrivals need less; one call where the
+   kernel can: the cores may be the server's, too */
+
+static int
+mistral_load_poll(int epoll, struct epoll_event *events, uint64_t wait)
+{
+    int              n;
+    struct pollfd    poll;
+    struct timespec  time;
+
+    time.tv_sec = (time_t) (wait / MST_S);
+    time.tv_nsec = (long) (wait % MST_S);
+
+#ifdef SYS_epoll_pwait2
+    n = (int) syscall(SYS_epoll_pwait2, epoll, events, MISTRAL_LOAD_EVENTS,
+                      &time, NULL, 0);
+
+    if (n != -1 || errno != ENOSYS) {
+        return n;
+    }
+#endif
+
+    n = epoll_wait(epoll, events, MISTRAL_LOAD_EVENTS, 0);
+
+    if (n == 0 && wait) {
+        poll.fd = epoll;
+        poll.events = POLLIN;
+
+        (void) ppoll(&poll, 1, &time, NULL);
+        n = epoll_wait(epoll, events, MISTRAL_LOAD_EVENTS, 0);
+    }
+
+    return n;
+}
+
+
 static void
 mistral_load_events(mistral_load_t *l, uint64_t wait)
 {
-    int                  i, n, rc, busy;
-    mistral_conn_t      *c;
-    struct pollfd        poll;
-    struct timespec      time;
+    int              i, n, rc, busy;
+    mistral_conn_t  *c;
 
     static struct epoll_event  events[MISTRAL_LOAD_EVENTS];
 
-    n = epoll_wait(l->shared.epoll, events, MISTRAL_LOAD_EVENTS, 0);
-
-    if (n == 0 && wait) {
-
-        /* epoll_wait() knows milliseconds only, arrivals need less */
-
-        poll.fd = l->shared.epoll;
-        poll.events = POLLIN;
-        time.tv_sec = (time_t) (wait / MST_S);
-        time.tv_nsec = (long) (wait % MST_S);
-
-        (void) ppoll(&poll, 1, &time, NULL);
-        n = epoll_wait(l->shared.epoll, events, MISTRAL_LOAD_EVENTS, 0);
-    }
+    n = mistral_load_poll(l->shared.epoll, events, wait);
 
     for (i = 0; i < n; i++) {
         c = events[i].data.ptr;

@@ -21,7 +21,8 @@ and then with the peer.
     memory      MiB of all the processes (their proportional share) after
                 http_8, with KV caches of as many bytes
     overhead    tokens/s of 1 and 8 streams through nginx, between events,
-                beside the engine without it ("peer"); the worse of the two
+                beside the engine without it behind prompts of as many tokens
+                ("peer"); the worse of the two
 
 JSON: {"key": {"ours": N, "peer": N, "ratio": N, "unit": "tok/s"}}; ratio is
 ours / peer, of times and memory too.
@@ -309,6 +310,10 @@ def server(make, keys, seed):
             for n in 1, STREAMS:
                 r = s.bench(n, 3 if n == 1 else n)
                 found['overhead_%d' % n] = n * 1000 / r['inter_token_ms']['p50']
+
+            # a chat's template has tokens, too
+
+            found['prompt'] = round(r['prompt_tokens'] / r['done'])
     finally:
         s.stop()
 
@@ -341,11 +346,13 @@ def measure(keys, folder, rounds, isa, options):
             continue
 
         seed = random.getrandbits(32)
-        add(server(Ours, keys, seed), 0)
+        ours = server(Ours, keys, seed)
+        add(ours, 0)
         add(server(lambda: Peer(folder), keys, seed) if folder else {}, 1)
 
         if 'overhead' in keys:
-            r = engine_ours(['decode_1', 'decode_%d' % STREAMS])
+            r = engine_ours(['decode_1', 'decode_%d' % STREAMS],
+                            ['--prompt-tokens', str(ours['prompt'])])
             add({k.replace('decode', 'overhead'): v for k, v in r.items()}, 1)
 
     return found
