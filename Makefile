@@ -409,7 +409,7 @@ bench-peer: | $(VENV)/bin/pip
 
 .PHONY: bench-tokenizer
 
-bench-tokenizer: $(BUILD)/t/tokenize tokenizers $(VENV)/clients
+bench-tokenizer: $(BUILD)/t/tokenize tokenizers model $(VENV)/clients
 	@uptime
 	@BUILD=$(BUILD) $(VENV)/bin/python t/bench/tokenizer.py
 
