@@ -313,8 +313,11 @@ mst_cpu_pool_run(mst_cpu_pool_t *p, const mst_cpu_pool_job_t *job)
         return;
     }
 
+    /* who comes late to the job before may still look at the word */
+
     p->job = *job;
-    p->first = mst_cpu_pool_number(p->word);
+    p->first = mst_cpu_pool_number(__atomic_load_n(&p->word,
+                                                   __ATOMIC_RELAXED));
     end = p->first + job->n_phases;
     word = mst_cpu_pool_opened(p, p->first, 0);
 
@@ -501,7 +504,7 @@ mst_cpu_pool_destroy(mst_cpu_pool_t *p)
 
     /* who comes late to a job finds it closed */
 
-    word = p->word | MST_CPU_POOL_STOP;
+    word = __atomic_load_n(&p->word, __ATOMIC_RELAXED) | MST_CPU_POOL_STOP;
     __atomic_store_n(&p->word, word, __ATOMIC_SEQ_CST);
     mst_cpu_pool_turn(p, word);
 
