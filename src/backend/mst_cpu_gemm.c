@@ -12,6 +12,10 @@
 #include "backend/mst_cpu.h"
 
 #define MST_CPU_GEMM_TILES  8      /* that stay in the cache */
+#define MST_CPU_GEMM_ROWS   4      /* that one thread prepares at a time: in a
+                                      full panel their digits and scales fill
+                                      whole cache lines, and no line goes to
+                                      and fro between threads */
 
 
 static void
@@ -35,13 +39,17 @@ static void
 mst_cpu_gemm_prepare(mst_backend_t *b, mst_cpu_cmd_t *cmd, uint32_t thread,
     int last)
 {
-    uint32_t  row;
+    uint32_t  n, row;
 
     (void) last;
 
-    while (mst_cpu_take(cmd, cmd->input->rows, 1, &row)) {
-        mst_cpu_gemm_prepare_row(b, cmd, cmd->input, row,
-                                 b->prepared[thread]);
+    while ((n = mst_cpu_take(cmd, cmd->input->rows, MST_CPU_GEMM_ROWS, &row))
+           != 0)
+    {
+        for ( /* void */ ; n; n--, row++) {
+            mst_cpu_gemm_prepare_row(b, cmd, cmd->input, row,
+                                     b->prepared[thread]);
+        }
     }
 }
 
