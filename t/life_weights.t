@@ -114,10 +114,12 @@ finish($old);
 
 SKIP: {
     skip 'programs are for root to see', 2 if $> != 0;
-    my @engines = grep { %{ weights($_) } } programs();
-    cmp_ok(scalar @engines, '>=', 2, 'two engines at least');
-    is_deeply([ grep { join(' ', keys %{ weights($_) }) ne $inode } @engines ],
-              [], 'with one memory');
+    my @of = grep { length } map { join ' ', keys %{ weights($_) } } programs();
+
+    # the old engine may be gone by now
+
+    cmp_ok(scalar @of, '>=', 2, 'two engines at least');
+    is_deeply([ grep { $_ ne $inode } @of ], [], 'with one memory');
 }
 
 # another model in its place
