@@ -1,7 +1,13 @@
 
 /*
- * Kernels of the CPU backend in portable C: see mst_cpu_isa.h.  Slow and
- * plain: for machines without AVX2, and the yardstick of the others.
+ * Kernels of the CPU backend in portable C: see mst_cpu_isa.h.  For machines
+ * without AVX2, and the yardstick of the others.
+ *
+ * Weights are widened to 16 bits once for all columns of a panel.  A word of a
+ * tile holds inputs 0 and 1, or 2 and 3, of a lane, and shifts part what is in
+ * its bytes: so that 32 bits have inputs 0 and 2 of one row, or 1 and 3, and a
+ * sum of two products is that row's.  Digits are parted likewise.  Machines
+ * have their lowest byte first.
  */
 
 #include <string.h>
@@ -9,6 +15,16 @@
 #include "backend/mst_vec_c.h"
 #include "backend/mst_cpu_kernel.h"
 #include "backend/mst_cpu_kernel_attn.h"
+
+#define MST_CPU_C_FOURS  8         /* of inputs in a block */
+
+
+/* a block's weights: [four inputs][0 and 2, 1 and 3][four rows] */
+typedef mst_ivec8_t  mst_cpu_c_weights_t[MST_CPU_C_FOURS][2][4];
+
+/* a block's digits in pairs: [two upper ones or both, low one][four inputs][0
+   and 2, 1 and 3] */
+typedef int32_t  mst_cpu_c_digits_t[2][MST_CPU_C_FOURS][2];
 
 
 static int
@@ -18,130 +34,185 @@ mst_cpu_c_supported(void)
 }
 
 
-/* The weights of a block as [row][input] of 16 bits, the digits as the two
-   upper ones together and the low ones of three: products of 16 bits, which
-   compilers know to add in pairs. */
+mst_vec_fn mst_uvec8_t
+mst_cpu_c_words(const void *p)
+{
+    mst_uvec8_t  v;
+
+    memcpy(&v, p, sizeof(v));
+
+    return v;
+}
+
+
+/* less what a code of "offset" stands for */
 
 mst_vec_fn void
-mst_cpu_c_spread(const uint8_t *from, int16_t (*w)[MST_CPU_BLOCK], int first,
-    int n, int shift, int mask)
+mst_cpu_c_nibbles(const uint8_t *t, mst_cpu_c_weights_t w, const int offset)
 {
-    int  i, k, r;
+    mst_uvec8_t  v;
 
-    for (i = 0; i < n; i++) {
-        for (r = 0; r < 16; r++) {
-            for (k = 0; k < 4; k++) {
-                w[r][first + 4 * i + k] = (int16_t) ((from[64 * i + 4 * r + k]
-                                                      >> shift) & mask);
-            }
+    for (int i = 0; i < 4; i++) {
+        mst_unroll
+        for (int r = 0; r < 4; r++) {
+            v = mst_cpu_c_words(t + 64 * i + 16 * r);
+            w[i][0][r] = (mst_ivec8_t) (v & 15) - (int16_t) offset;
+            w[i][1][r] = (mst_ivec8_t) (v >> 8 & 15) - (int16_t) offset;
+            w[4 + i][0][r] = (mst_ivec8_t) (v >> 4 & 15) - (int16_t) offset;
+            w[4 + i][1][r] = (mst_ivec8_t) (v >> 12) - (int16_t) offset;
         }
     }
 }
 
 
-/* the bits above the nibbles: of the inputs from first on, n of 4 each, "bits"
-   for each four in a byte */
+/* "bits" of each input stand above the nibbles, of n fours from i on */
 
-static void
-mst_cpu_c_above(const uint8_t *from, int16_t (*w)[MST_CPU_BLOCK], int first,
-    int n, int bits)
+mst_vec_fn void
+mst_cpu_c_above(const uint8_t *t, mst_cpu_c_weights_t w, int i, const int n,
+    const int bits)
 {
-    int  i, k, r;
+    int          mask;
+    mst_uvec8_t  v;
 
-    for (i = 0; i < n; i++) {
-        for (r = 0; r < 16; r++) {
-            for (k = 0; k < 4; k++) {
-                w[r][first + 4 * i + k] |= (int16_t) (
-                    (from[4 * r + k] >> (bits * i) & ((1 << bits) - 1)) << 4);
-            }
+    mask = (1 << bits) - 1;
+
+    for (int k = 0; k < n; k++) {
+        mst_unroll
+        for (int r = 0; r < 4; r++) {
+            v = mst_cpu_c_words(t + 16 * r) >> (uint16_t) (bits * k);
+            w[i + k][0][r] += (mst_ivec8_t) ((v & (uint16_t) mask) << 4);
+            w[i + k][1][r] += (mst_ivec8_t) ((v >> 8 & (uint16_t) mask) << 4);
         }
     }
 }
 
 
-/* a half of the inputs, first = 0 or 16 */
-
-mst_vec_fn int32_t
-mst_cpu_c_row(const int16_t *w, const int16_t *x, int first)
+mst_vec_fn void
+mst_cpu_c_bytes(const uint8_t *t, mst_cpu_c_weights_t w)
 {
-    int      k;
-    int32_t  sum;
+    mst_uvec8_t  v;
 
-    for (sum = 0, k = 0; k < MST_CPU_BLOCK / 2; k++) {
-        sum += w[first + k] * x[first + k];
+    for (int i = 0; i < MST_CPU_C_FOURS; i++) {
+        mst_unroll
+        for (int r = 0; r < 4; r++) {
+            v = mst_cpu_c_words(t + 64 * i + 16 * r);
+            w[i][0][r] = (mst_ivec8_t) (v & 255) - 128;
+            w[i][1][r] = (mst_ivec8_t) (v >> 8) - 128;
+        }
+    }
+}
+
+
+/* pairs of 16 digits into four fours, all times "times" and what is there */
+
+mst_vec_fn void
+mst_cpu_c_widen(const int8_t *q, mst_ivec8_t *even, mst_ivec8_t *odd,
+    const int times)
+{
+    mst_ivec8_t  v;
+
+    v = (mst_ivec8_t) mst_cpu_c_words(q);
+    *even = *even * (int16_t) times
+            + ((mst_ivec8_t) ((mst_uvec8_t) v << 8) >> 8);
+    *odd = *odd * (int16_t) times + (v >> 8);
+}
+
+
+mst_vec_fn void
+mst_cpu_c_pairs(mst_ivec8_t even, mst_ivec8_t odd, int32_t (*x)[2])
+{
+    for (int i = 0; i < 4; i++) {
+        x[i][0] = ((mst_ivec4_t) even)[i];
+        x[i][1] = ((mst_ivec4_t) odd)[i];
+    }
+}
+
+
+mst_vec_fn void
+mst_cpu_c_digits(const int8_t *q, mst_cpu_c_digits_t x, const int digits)
+{
+    mst_ivec8_t  even, odd;
+
+    mst_unroll
+    for (int h = 0; h < 2; h++) {
+        even = (mst_ivec8_t) mst_ivec_set4(0);
+        odd = even;
+        mst_cpu_c_widen(q + 16 * h, &even, &odd, 0);
+        mst_cpu_c_widen(q + 32 + 16 * h, &even, &odd,
+                        1 << mst_kernel_shift(digits));
+        mst_cpu_c_pairs(even, odd, x[0] + 4 * h);
+
+        if (digits == 3) {
+            mst_cpu_c_widen(q + 64 + 16 * h, &even, &odd, 0);
+            mst_cpu_c_pairs(even, odd, x[1] + 4 * h);
+        }
+    }
+}
+
+
+/* products with the upper digits or the low ones: n fours from i on */
+
+mst_vec_fn mst_ivec_t
+mst_cpu_c_plane(mst_cpu_c_weights_t w, int32_t (*x)[2], int i, const int n)
+{
+    mst_ivec_t   sum;
+    mst_ivec8_t  v;
+
+    sum = mst_ivec_set(0);
+
+    for (int k = i; k < i + n; k++) {
+        mst_unroll
+        for (int o = 0; o < 2; o++) {
+            v = (mst_ivec8_t) mst_ivec_set4(x[k][o]);
+
+            mst_vec_all sum.i[i_] += mst_ivec_pairs(w[k][o][i_], v);
+        }
     }
 
     return sum;
 }
 
 
-/* three digits of a block as [two upper ones, low one][input], two in the
-   second place */
+/* with all digits, of 22 bits, where weights have 6 at most */
 
-static void
-mst_cpu_c_digits(const int8_t *q, uint32_t digits,
-    int16_t (*x)[MST_CPU_BLOCK])
+mst_vec_fn mst_vec_t
+mst_cpu_c_sum(mst_cpu_c_weights_t w, mst_cpu_c_digits_t x, int i, const int n,
+    const int digits)
 {
-    int  k;
+    mst_ivec_t  sum;
 
-    for (k = 0; k < MST_CPU_BLOCK; k++) {
+    sum = mst_cpu_c_plane(w, x[0], i, n);
 
-        if (digits == 2) {
-            x[1][k] = (int16_t) (q[k] * 256 + q[32 + k]);
-
-        } else {
-            x[0][k] = (int16_t) (q[k] * 128 + q[32 + k]);
-            x[1][k] = q[64 + k];
-        }
+    if (digits == 3) {
+        sum = mst_ivec_add(mst_ivec_left(sum, 7),
+                           mst_cpu_c_plane(w, x[1], i, n));
     }
+
+    return mst_ivec_float(sum);
 }
 
 
-/* sums of products with the upper digits (128 * high + middle) and with the
-   low ones; of two digits with both in low */
-
-static void
-mst_cpu_c_block(int16_t (*w)[MST_CPU_BLOCK], const int8_t *q, uint32_t digits,
-    int32_t *high, int32_t *low)
-{
-    int      r;
-    int16_t  x[2][MST_CPU_BLOCK];
-
-    mst_cpu_c_digits(q, digits, x);
-
-    for (r = 0; r < 16; r++) {
-        high[r] = digits == 2 ? 0 : mst_cpu_c_row(w[r], x[0], 0)
-                                    + mst_cpu_c_row(w[r], x[0], 16);
-        low[r] = mst_cpu_c_row(w[r], x[1], 0) + mst_cpu_c_row(w[r], x[1], 16);
-    }
-}
-
-
-static void
+mst_vec_fn void
 mst_cpu_c_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
-    mst_cpu_type_t type)
+    const mst_cpu_type_t type, const int digits)
 {
-    int                     i, offset;
-    int16_t                 w[16][MST_CPU_BLOCK];
-    uint32_t                b, c, n, step;
+    uint32_t                b, c, n;
     mst_vec_t               d, m, o;
-    mst_ivec_t              high, low;
     const int8_t           *q;
     mst_kernel_super_t      super;
+    mst_cpu_c_digits_t      v;
+    mst_cpu_c_weights_t     w;
     const mst_cpu_scale_t  *s;
 
     n = x->width / MST_CPU_BLOCK;
-    step = MST_CPU_BLOCK * x->digits;
     super = mst_kernel_super_none();
     q = x->q;
     s = x->s;
-    offset = mst_kernel_offset(type);
     memset(y, 0, x->cols * 16 * sizeof(float));
 
     for (b = 0; b < n; b++, tile += mst_kernel_block(type)) {
         tile = mst_kernel_super(tile, b, type, &super);
-        mst_cpu_c_spread(tile, w, 0, 4, 0, 15);
-        mst_cpu_c_spread(tile, w, 16, 4, 4, 15);
+        mst_cpu_c_nibbles(tile, w, mst_kernel_offset(type));
 
         if (mst_kernel_is_five(type)) {
             mst_cpu_c_above(tile + 256, w, 0, 8, 1);
@@ -149,20 +220,15 @@ mst_cpu_c_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
 
         mst_kernel_scales(tile, &super, type, &d, &m);
 
-        for (c = 0; c < x->cols; c++, q += step, s++) {
-            mst_cpu_c_block(w, q, x->digits, high.i, low.i);
+        for (c = 0; c < x->cols; c++, q += MST_CPU_BLOCK * digits, s++) {
+            mst_cpu_c_digits(q, v, digits);
             o = mst_vec_load(y + 16 * c);
 
-            if (!offset) {
+            if (!mst_kernel_offset(type)) {
                 o = mst_vec_fma(m, mst_vec_set(s->s), o);
             }
 
-            for (i = 0; i < 16; i++) {
-                high.i[i] = 128 * (high.i[i] - offset * s->high) + low.i[i]
-                            - offset * s->low;
-            }
-
-            o = mst_vec_fma(mst_ivec_float(high),
+            o = mst_vec_fma(mst_cpu_c_sum(w, v, 0, 8, digits),
                             mst_vec_mul(d, mst_vec_set(s->d)), o);
             mst_vec_store(y + 16 * c, o);
         }
@@ -170,156 +236,155 @@ mst_cpu_c_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
 }
 
 
+mst_vec_fn void
+mst_cpu_c_q6(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
+    const mst_cpu_type_t type, const int digits)
+{
+    uint32_t                b, c, n;
+    mst_vec_t               d[2], o;
+    const int8_t           *q;
+    mst_kernel_super_t      super;
+    mst_cpu_c_digits_t      v;
+    mst_cpu_c_weights_t     w;
+    const mst_cpu_scale_t  *s;
+
+    n = x->width / MST_CPU_BLOCK;
+    super = mst_kernel_super_none();
+    q = x->q;
+    s = x->s;
+    memset(y, 0, x->cols * 16 * sizeof(float));
+
+    for (b = 0; b < n; b++, tile += MST_CPU_Q6_K_SIZE) {
+        tile = mst_kernel_super(tile, b, type, &super);
+        mst_cpu_c_nibbles(tile, w, 32);
+        mst_cpu_c_above(tile + 256, w, 0, 4, 2);
+        mst_cpu_c_above(tile + 320, w, 4, 4, 2);
+
+        for (int h = 0; h < 2; h++) {
+            d[h] = mst_vec_mul(super.d,
+                               mst_vec_load_i8((const int8_t *) tile + 384
+                                               + 16 * h));
+        }
+
+        for (c = 0; c < x->cols; c++, q += MST_CPU_BLOCK * digits, s++) {
+            o = mst_vec_load(y + 16 * c);
+            mst_cpu_c_digits(q, v, digits);
+
+            for (int h = 0; h < 2; h++) {
+                o = mst_vec_fma(mst_cpu_c_sum(w, v, 4 * h, 4, digits),
+                                mst_vec_mul(d[h], mst_vec_set(s->d)), o);
+            }
+
+            mst_vec_store(y + 16 * c, o);
+        }
+    }
+}
+
+
+mst_vec_fn void
+mst_cpu_c_q8(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
+    const mst_cpu_type_t type, const int digits)
+{
+    uint32_t                b, c, n;
+    mst_vec_t               d, f, o;
+    const int8_t           *q;
+    mst_cpu_c_digits_t      v;
+    mst_cpu_c_weights_t     w;
+    const mst_cpu_scale_t  *s;
+
+    (void) type;
+
+    n = x->width / MST_CPU_BLOCK;
+    q = x->q;
+    s = x->s;
+    memset(y, 0, x->cols * 16 * sizeof(float));
+
+    for (b = 0; b < n; b++, tile += MST_CPU_Q8_0_SIZE) {
+        mst_cpu_c_bytes(tile, w);
+        d = mst_vec_load_f16((const uint16_t *) (tile + 512));
+
+        for (c = 0; c < x->cols; c++, q += MST_CPU_BLOCK * digits, s++) {
+            mst_cpu_c_digits(q, v, digits);
+            f = mst_ivec_float(mst_cpu_c_plane(w, v[0], 0, 8));
+
+            if (digits == 3) {
+                f = mst_vec_fma(f, mst_vec_set(128),
+                                mst_ivec_float(mst_cpu_c_plane(w, v[1], 0,
+                                                               8)));
+            }
+
+            o = mst_vec_load(y + 16 * c);
+            o = mst_vec_fma(f, mst_vec_mul(d, mst_vec_set(s->d)), o);
+            mst_vec_store(y + 16 * c, o);
+        }
+    }
+}
+
+
+/* fn(tile, x, y, type, digits) with the digits as a constant */
+
+#define mst_cpu_c_tile(fn, type)                                              \
+    if (x->digits == 2) {                                                     \
+        fn(tile, x, y, type, 2);                                              \
+                                                                              \
+    } else {                                                                  \
+        fn(tile, x, y, type, 3);                                              \
+    }
+
+
 static void
 mst_cpu_c_q4_1(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_cpu_c_q45(tile, x, y, MST_CPU_Q4_1);
+    mst_cpu_c_tile(mst_cpu_c_q45, MST_CPU_Q4_1);
 }
 
 
 static void
 mst_cpu_c_q4_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_cpu_c_q45(tile, x, y, MST_CPU_Q4_0);
+    mst_cpu_c_tile(mst_cpu_c_q45, MST_CPU_Q4_0);
 }
 
 
 static void
 mst_cpu_c_q5_1(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_cpu_c_q45(tile, x, y, MST_CPU_Q5_1);
+    mst_cpu_c_tile(mst_cpu_c_q45, MST_CPU_Q5_1);
 }
 
 
 static void
 mst_cpu_c_q5_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_cpu_c_q45(tile, x, y, MST_CPU_Q5_0);
+    mst_cpu_c_tile(mst_cpu_c_q45, MST_CPU_Q5_0);
 }
 
 
 static void
 mst_cpu_c_q4_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_cpu_c_q45(tile, x, y, MST_CPU_Q4_K);
+    mst_cpu_c_tile(mst_cpu_c_q45, MST_CPU_Q4_K);
 }
 
 
 static void
 mst_cpu_c_q5_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    mst_cpu_c_q45(tile, x, y, MST_CPU_Q5_K);
-}
-
-
-/* 16 inputs of a block of Q6_K and one column into o */
-
-static mst_vec_t
-mst_cpu_c_q6_half(int16_t (*w)[MST_CPU_BLOCK], int16_t (*x)[MST_CPU_BLOCK],
-    int first, mst_vec_t scale, mst_vec_t o)
-{
-    int         i, k;
-    int32_t     sum;
-    mst_ivec_t  acc;
-
-    for (sum = 0, k = first; k < first + 16; k++) {
-        sum += 128 * x[0][k] + x[1][k];
-    }
-
-    for (i = 0; i < 16; i++) {
-        acc.i[i] = 128 * mst_cpu_c_row(w[i], x[0], first)
-                   + mst_cpu_c_row(w[i], x[1], first) - 32 * sum;
-    }
-
-    return mst_vec_fma(mst_ivec_float(acc), scale, o);
+    mst_cpu_c_tile(mst_cpu_c_q45, MST_CPU_Q5_K);
 }
 
 
 static void
 mst_cpu_c_q6_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    int                     h;
-    int16_t                 w[16][MST_CPU_BLOCK], v[2][MST_CPU_BLOCK];
-    uint32_t                b, c, n, step;
-    mst_vec_t               d[2], o;
-    const int8_t           *q;
-    mst_kernel_super_t      super;
-    const mst_cpu_scale_t  *s;
-
-    n = x->width / MST_CPU_BLOCK;
-    step = MST_CPU_BLOCK * x->digits;
-    super = mst_kernel_super_none();
-    q = x->q;
-    s = x->s;
-    memset(y, 0, x->cols * 16 * sizeof(float));
-    memset(v, 0, sizeof(v));
-
-    for (b = 0; b < n; b++, tile += MST_CPU_Q6_K_SIZE) {
-        tile = mst_kernel_super(tile, b, MST_CPU_Q6_K, &super);
-        mst_cpu_c_spread(tile, w, 0, 4, 0, 15);
-        mst_cpu_c_spread(tile, w, 16, 4, 4, 15);
-        mst_cpu_c_above(tile + 256, w, 0, 4, 2);
-        mst_cpu_c_above(tile + 320, w, 16, 4, 2);
-
-        for (h = 0; h < 2; h++) {
-            d[h] = mst_vec_mul(super.d,
-                               mst_vec_load_i8((const int8_t *) tile + 384
-                                               + 16 * h));
-        }
-
-        for (c = 0; c < x->cols; c++, q += step, s++) {
-            o = mst_vec_load(y + 16 * c);
-            mst_cpu_c_digits(q, x->digits, v);
-
-            for (h = 0; h < 2; h++) {
-                o = mst_cpu_c_q6_half(w, v, 16 * h,
-                                      mst_vec_mul(d[h], mst_vec_set(s->d)),
-                                      o);
-            }
-
-            mst_vec_store(y + 16 * c, o);
-        }
-    }
+    mst_cpu_c_tile(mst_cpu_c_q6, MST_CPU_Q6_K);
 }
 
 
 static void
 mst_cpu_c_q8_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
-    int                     i;
-    int16_t                 w[16][MST_CPU_BLOCK];
-    uint32_t                b, c, n, step;
-    mst_vec_t               d, f, o;
-    mst_ivec_t              high, low;
-    const int8_t           *q;
-    const mst_cpu_scale_t  *s;
-
-    n = x->width / MST_CPU_BLOCK;
-    step = MST_CPU_BLOCK * x->digits;
-    q = x->q;
-    s = x->s;
-    memset(y, 0, x->cols * 16 * sizeof(float));
-
-    for (b = 0; b < n; b++) {
-        mst_cpu_c_spread(tile, w, 0, 8, 0, 255);
-        d = mst_vec_load_f16((const uint16_t *) (tile + 512));
-        tile += MST_CPU_Q8_0_SIZE;
-
-        for (c = 0; c < x->cols; c++, q += step, s++) {
-            mst_cpu_c_block(w, q, x->digits, high.i, low.i);
-
-            for (i = 0; i < 16; i++) {
-                high.i[i] -= 128 * s->high;
-                low.i[i] -= 128 * s->low;
-            }
-
-            f = mst_vec_fma(mst_ivec_float(high), mst_vec_set(128),
-                            mst_ivec_float(low));
-            o = mst_vec_load(y + 16 * c);
-            o = mst_vec_fma(f, mst_vec_mul(d, mst_vec_set(s->d)), o);
-            mst_vec_store(y + 16 * c, o);
-        }
-    }
+    mst_cpu_c_tile(mst_cpu_c_q8, MST_CPU_Q8_0);
 }
 
 

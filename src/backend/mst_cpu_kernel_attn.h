@@ -171,7 +171,7 @@ mst_kernel_scores(const mst_cpu_attend_t *a, uint32_t at, const int n,
 /* scores of tokens first .. limit - 1 to weights (0 for the others), the
    running maximum and sum */
 
-mst_vec_fn void
+static void
 mst_kernel_soft(mst_kernel_soft_t *w, float *state, int first, int limit)
 {
     float      alpha[MST_CPU_LANES], *p, top;

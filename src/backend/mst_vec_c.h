@@ -1,9 +1,14 @@
 
 /*
- * 16 lanes in portable C.  The operations of mst_vec_avx2.h and
+ * 16 lanes in portable C, as four vectors of what GCC and clang call
+ * vector_size: any machine has them.  The operations of mst_vec_avx2.h and
  * mst_vec_avx512.h give the same bits: keep the three files parallel.
  *
  * max(a, b) is "a > b ? a : b" and min likewise, so that b wins over NaN.
+ *
+ * Two operations C has no words for that a compiler understands, and have some
+ * of SSE2, which each x86-64 has: a fused multiply-add without an instruction
+ * for it, and sums of two products.
  */
 
 #ifndef MST_VEC_H
@@ -13,6 +18,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "file/mst_quant.h"
 
 #define MST_VEC_QUERIES  3         /* that attention takes at once */
@@ -21,17 +30,62 @@
 
 
 #define mst_vec_fn   static inline __attribute__((always_inline, unused))
-#define mst_vec_all  for (int i_ = 0; i_ < 16; i_++)
+
+#define mst_vec_out  static __attribute__((noinline))
+
+#define mst_vec_of16  __attribute__((vector_size(16)))
+
+#if defined(__clang__)
+#define mst_vec_unroll  _Pragma("clang loop unroll(full)")
+#else
+#define mst_vec_unroll  _Pragma("GCC unroll 4")
+#endif
+
+#define mst_vec_all  mst_vec_unroll for (int i_ = 0; i_ < 4; i_++)
+
+
+typedef float     mst_vec4_t mst_vec_of16;
+typedef int32_t   mst_ivec4_t mst_vec_of16;
+typedef uint32_t  mst_uvec4_t mst_vec_of16;
+typedef int16_t   mst_ivec8_t mst_vec_of16;
+typedef uint16_t  mst_uvec8_t mst_vec_of16;
 
 
 typedef struct {
-    float  f[16];
+    mst_vec4_t  f[4];
 } mst_vec_t;
 
 
 typedef struct {
-    int32_t  i[16];
+    mst_ivec4_t  i[4];
 } mst_ivec_t;
+
+
+mst_vec_fn mst_vec4_t
+mst_vec_set4(float x)
+{
+    mst_vec4_t  r = { x, x, x, x };
+
+    return r;
+}
+
+
+mst_vec_fn mst_ivec4_t
+mst_ivec_set4(int32_t x)
+{
+    mst_ivec4_t  r = { x, x, x, x };
+
+    return r;
+}
+
+
+/* a where the mask is set, else b */
+
+mst_vec_fn mst_vec4_t
+mst_vec_pick(mst_ivec4_t mask, mst_vec4_t a, mst_vec4_t b)
+{
+    return (mst_vec4_t) ((mask & (mst_ivec4_t) a) | (~mask & (mst_ivec4_t) b));
+}
 
 
 mst_vec_fn mst_vec_t
@@ -57,47 +111,57 @@ mst_vec_set(float x)
 {
     mst_vec_t  r;
 
-    mst_vec_all r.f[i_] = x;
+    mst_vec_all r.f[i_] = mst_vec_set4(x);
 
     return r;
 }
 
 
-mst_vec_fn float
-mst_vec_half(uint16_t h)
+/* 16 bits of each lane, as they are */
+
+mst_vec_fn mst_ivec_t
+mst_ivec_load_u16(const uint16_t *p)
 {
-    float     f;
-    uint32_t  u;
+    int32_t     w[16];
+    mst_ivec_t  r;
 
-    /* the exponent is off by 112, which a multiplication puts right, for
-       subnormals too */
-
-    u = (uint32_t) (h & 0x7fff) << 13;
-
-    if ((h & 0x7c00) == 0x7c00) {
-        u |= 0x7f800000;
-
-        if (h & 0x3ff) {
-            u |= 0x400000;                     /* NaN turns quiet */
-        }
-
-        memcpy(&f, &u, 4);
-
-    } else {
-        memcpy(&f, &u, 4);
-        f *= 0x1p112f;
+    for (int i = 0; i < 16; i++) {
+        w[i] = p[i];
     }
 
-    return h & 0x8000 ? -f : f;
+    memcpy(&r, w, sizeof(r));
+
+    return r;
+}
+
+
+/* the exponent is off by 112, which a multiplication puts right, for
+   subnormals too */
+
+mst_vec_fn mst_vec4_t
+mst_vec_half4(mst_ivec4_t h)
+{
+    mst_ivec4_t  high, nan, u;
+
+    u = (h & 0x7fff) << 13;
+    high = u >= 0x7c00 << 13;                  /* infinite or NaN */
+    nan = u > 0x7c00 << 13;
+    u = (mst_ivec4_t) ((mst_vec4_t) u * mst_vec_set4(0x1p112f));
+    u |= (high & 0x7f800000) | (nan & 0x400000);       /* NaN turns quiet */
+
+    return (mst_vec4_t) (u | (h & 0x8000) << 16);
 }
 
 
 mst_vec_fn mst_vec_t
 mst_vec_load_f16(const uint16_t *p)
 {
-    mst_vec_t  r;
+    mst_vec_t   r;
+    mst_ivec_t  h;
 
-    mst_vec_all r.f[i_] = mst_vec_half(p[i_]);
+    h = mst_ivec_load_u16(p);
+
+    mst_vec_all r.f[i_] = mst_vec_half4(h.i[i_]);
 
     return r;
 }
@@ -106,13 +170,12 @@ mst_vec_load_f16(const uint16_t *p)
 mst_vec_fn mst_vec_t
 mst_vec_load_bf16(const uint16_t *p)
 {
-    uint32_t   u;
-    mst_vec_t  r;
+    mst_vec_t   r;
+    mst_ivec_t  h;
 
-    for (int i = 0; i < 16; i++) {
-        u = (uint32_t) p[i] << 16;
-        memcpy(&r.f[i], &u, 4);
-    }
+    h = mst_ivec_load_u16(p);
+
+    mst_vec_all r.f[i_] = (mst_vec4_t) (h.i[i_] << 16);
 
     return r;
 }
@@ -121,9 +184,14 @@ mst_vec_load_bf16(const uint16_t *p)
 mst_vec_fn mst_vec_t
 mst_vec_load_i8(const int8_t *p)
 {
+    float      w[16];
     mst_vec_t  r;
 
-    mst_vec_all r.f[i_] = p[i_];
+    for (int i = 0; i < 16; i++) {
+        w[i] = p[i];
+    }
+
+    memcpy(&r, w, sizeof(r));
 
     return r;
 }
@@ -134,7 +202,13 @@ mst_vec_load_i8(const int8_t *p)
 mst_vec_fn void
 mst_vec_store_f16(uint16_t *p, mst_vec_t a)
 {
-    mst_vec_all p[i_] = mst_f32_to_f16(a.f[i_]);
+    float  w[16];
+
+    memcpy(w, &a, sizeof(w));
+
+    for (int i = 0; i < 16; i++) {
+        p[i] = mst_f32_to_f16(w[i]);
+    }
 }
 
 
@@ -174,12 +248,98 @@ mst_vec_div(mst_vec_t a, mst_vec_t b)
 }
 
 
+#if defined(__SSE2__) && !defined(__FMA__)
+
+/* a * b is exact, and e what its sum with c lost: a sum that was cut to an odd
+   number, and not rounded, may be rounded once more */
+
+static float
+mst_vec_fma_one(float a, float b, float c)
+{
+    double   e, p, s, t;
+    int64_t  bits;
+
+    p = (double) a * b;
+    s = p + c;
+    t = s - p;
+    e = (p - (s - t)) + (c - t);
+    memcpy(&bits, &s, sizeof(bits));
+
+    if ((e < 0 || e > 0) && !(bits & 1)) {
+        bits += (e > 0) == (s > 0) ? 1 : -1;
+        memcpy(&s, &bits, sizeof(s));
+    }
+
+    return (float) s;
+}
+
+
+mst_vec_out mst_vec4_t
+mst_vec_fma_exact(mst_vec4_t a, mst_vec4_t b, mst_vec4_t c)
+{
+    for (int i = 0; i < 4; i++) {
+        c[i] = mst_vec_fma_one(a[i], b[i], c[i]);
+    }
+
+    return c;
+}
+
+
+/* Through double, where the product is exact and the sum rounded.  Rounding
+   that once more to a float differs from rounding once only where the sum lies
+   in the middle between two floats, or the float is below the normal ones.  A
+   float of zero is right: so small a sum is exact. */
+
+mst_vec_fn mst_vec4_t
+mst_vec_fma4(mst_vec4_t a, mst_vec4_t b, mst_vec4_t c)
+{
+    __m128       r;
+    __m128d      s[2];
+    mst_ivec4_t  low, size;
+
+    s[0] = _mm_cvtps_pd((__m128) a) * _mm_cvtps_pd((__m128) b)
+           + _mm_cvtps_pd((__m128) c);
+    s[1] = _mm_cvtps_pd(_mm_movehl_ps((__m128) a, (__m128) a))
+           * _mm_cvtps_pd(_mm_movehl_ps((__m128) b, (__m128) b))
+           + _mm_cvtps_pd(_mm_movehl_ps((__m128) c, (__m128) c));
+    r = _mm_movelh_ps(_mm_cvtpd_ps(s[0]), _mm_cvtpd_ps(s[1]));
+
+    /* a double has 29 bits more; 1 .. the smallest normal float become the
+       smallest integers */
+
+    low = (mst_ivec4_t) _mm_shuffle_ps((__m128) s[0], (__m128) s[1], 0x88);
+    low = low << 3 == mst_ivec_set4(INT32_MIN);
+    size = (mst_ivec4_t) (((mst_uvec4_t) r & 0x7fffffff) + 0x7fffffff);
+    low |= size < mst_ivec_set4(INT32_MIN + 0x800000);
+
+    if (__builtin_expect(_mm_movemask_epi8((__m128i) low), 0)) {
+        return mst_vec_fma_exact(a, b, c);
+    }
+
+    return (mst_vec4_t) r;
+}
+
+#else
+
+mst_vec_fn mst_vec4_t
+mst_vec_fma4(mst_vec4_t a, mst_vec4_t b, mst_vec4_t c)
+{
+    for (int i = 0; i < 4; i++) {
+        c[i] = fmaf(a[i], b[i], c[i]);
+    }
+
+    return c;
+}
+
+#endif
+
+
 /* a * b + c */
 
 mst_vec_fn mst_vec_t
 mst_vec_fma(mst_vec_t a, mst_vec_t b, mst_vec_t c)
 {
-    mst_vec_all c.f[i_] = fmaf(a.f[i_], b.f[i_], c.f[i_]);
+    mst_vec_all c.f[i_] = mst_vec_fma4(a.f[i_], b.f[i_], c.f[i_]);
 
     return c;
 }
@@ -190,16 +350,16 @@ mst_vec_fma(mst_vec_t a, mst_vec_t b, mst_vec_t c)
 mst_vec_fn mst_vec_t
 mst_vec_fnma(mst_vec_t a, mst_vec_t b, mst_vec_t c)
 {
-    mst_vec_all c.f[i_] = fmaf(-a.f[i_], b.f[i_], c.f[i_]);
+    mst_vec_all a.f[i_] = -a.f[i_];
 
-    return c;
+    return mst_vec_fma(a, b, c);
 }
 
 
 mst_vec_fn mst_vec_t
 mst_vec_max(mst_vec_t a, mst_vec_t b)
 {
-    mst_vec_all a.f[i_] = a.f[i_] > b.f[i_] ? a.f[i_] : b.f[i_];
+    mst_vec_all a.f[i_] = mst_vec_pick(a.f[i_] > b.f[i_], a.f[i_], b.f[i_]);
 
     return a;
 }
@@ -208,7 +368,7 @@ mst_vec_max(mst_vec_t a, mst_vec_t b)
 mst_vec_fn mst_vec_t
 mst_vec_min(mst_vec_t a, mst_vec_t b)
 {
-    mst_vec_all a.f[i_] = a.f[i_] < b.f[i_] ? a.f[i_] : b.f[i_];
+    mst_vec_all a.f[i_] = mst_vec_pick(a.f[i_] < b.f[i_], a.f[i_], b.f[i_]);
 
     return a;
 }
@@ -219,11 +379,13 @@ mst_vec_min(mst_vec_t a, mst_vec_t b)
 mst_vec_fn mst_vec_t
 mst_vec_swap(mst_vec_t a)
 {
-    mst_vec_t  r;
+    mst_vec_all {
+        mst_vec4_t  r = { a.f[i_][1], a.f[i_][0], a.f[i_][3], a.f[i_][2] };
 
-    mst_vec_all r.f[i_] = a.f[i_ ^ 1];
+        a.f[i_] = r;
+    }
 
-    return r;
+    return a;
 }
 
 
@@ -232,7 +394,10 @@ mst_vec_swap(mst_vec_t a)
 mst_vec_fn mst_vec_t
 mst_vec_cut(mst_vec_t a, int n, float fill)
 {
-    mst_vec_all a.f[i_] = i_ < n ? a.f[i_] : fill;
+    mst_ivec4_t  lane = { 0, 1, 2, 3 };
+
+    mst_vec_all a.f[i_] = mst_vec_pick(lane + 4 * i_ < mst_ivec_set4(n),
+                                       a.f[i_], mst_vec_set4(fill));
 
     return a;
 }
@@ -243,26 +408,28 @@ mst_vec_cut(mst_vec_t a, int n, float fill)
 mst_vec_fn float
 mst_vec_sum(mst_vec_t a)
 {
-    for (int n = 8; n > 0; n /= 2) {
-        for (int i = 0; i < n; i++) {
-            a.f[i] += a.f[i + n];
-        }
-    }
+    mst_vec4_t  s;
 
-    return a.f[0];
+    s = (a.f[0] + a.f[2]) + (a.f[1] + a.f[3]);
+
+    return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
 
 mst_vec_fn float
 mst_vec_top(mst_vec_t a)
 {
+    float  f[16];
+
+    memcpy(f, &a, sizeof(f));
+
     for (int n = 8; n > 0; n /= 2) {
         for (int i = 0; i < n; i++) {
-            a.f[i] = a.f[i] > a.f[i + n] ? a.f[i] : a.f[i + n];
+            f[i] = f[i] > f[i + n] ? f[i] : f[i + n];
         }
     }
 
-    return a.f[0];
+    return f[0];
 }
 
 
@@ -271,7 +438,7 @@ mst_vec_bits(mst_vec_t a)
 {
     mst_ivec_t  r;
 
-    memcpy(&r, &a, sizeof(r));
+    mst_vec_all r.i[i_] = (mst_ivec4_t) a.f[i_];
 
     return r;
 }
@@ -282,7 +449,7 @@ mst_ivec_bits(mst_ivec_t a)
 {
     mst_vec_t  r;
 
-    memcpy(&r, &a, sizeof(r));
+    mst_vec_all r.f[i_] = (mst_vec4_t) a.i[i_];
 
     return r;
 }
@@ -293,7 +460,7 @@ mst_ivec_set(int32_t x)
 {
     mst_ivec_t  r;
 
-    mst_vec_all r.i[i_] = x;
+    mst_vec_all r.i[i_] = mst_ivec_set4(x);
 
     return r;
 }
@@ -304,8 +471,9 @@ mst_ivec_set(int32_t x)
 mst_vec_fn mst_ivec_t
 mst_ivec_add(mst_ivec_t a, mst_ivec_t b)
 {
-    mst_vec_all a.i[i_] = (int32_t) ((uint32_t) a.i[i_]
-                                     + (uint32_t) b.i[i_]);
+    mst_vec_all a.i[i_] = (mst_ivec4_t) ((mst_uvec4_t) a.i[i_]
+                                         + (mst_uvec4_t) b.i[i_]);
+
     return a;
 }
 
@@ -313,8 +481,9 @@ mst_ivec_add(mst_ivec_t a, mst_ivec_t b)
 mst_vec_fn mst_ivec_t
 mst_ivec_sub(mst_ivec_t a, mst_ivec_t b)
 {
-    mst_vec_all a.i[i_] = (int32_t) ((uint32_t) a.i[i_]
-                                     - (uint32_t) b.i[i_]);
+    mst_vec_all a.i[i_] = (mst_ivec4_t) ((mst_uvec4_t) a.i[i_]
+                                         - (mst_uvec4_t) b.i[i_]);
+
     return a;
 }
 
@@ -331,7 +500,12 @@ mst_ivec_and(mst_ivec_t a, mst_ivec_t b)
 mst_vec_fn mst_ivec_t
 mst_ivec_max(mst_ivec_t a, mst_ivec_t b)
 {
-    mst_vec_all a.i[i_] = a.i[i_] > b.i[i_] ? a.i[i_] : b.i[i_];
+    mst_ivec4_t  more;
+
+    mst_vec_all {
+        more = a.i[i_] > b.i[i_];
+        a.i[i_] = (more & a.i[i_]) | (~more & b.i[i_]);
+    }
 
     return a;
 }
@@ -340,7 +514,7 @@ mst_ivec_max(mst_ivec_t a, mst_ivec_t b)
 mst_vec_fn mst_ivec_t
 mst_ivec_left(mst_ivec_t a, int n)
 {
-    mst_vec_all a.i[i_] = (int32_t) ((uint32_t) a.i[i_] << n);
+    mst_vec_all a.i[i_] = (mst_ivec4_t) ((mst_uvec4_t) a.i[i_] << n);
 
     return a;
 }
@@ -360,24 +534,26 @@ mst_ivec_right(mst_ivec_t a, int n)
 mst_vec_fn int32_t
 mst_ivec_sum(mst_ivec_t a)
 {
-    uint32_t  sum;
+    mst_uvec4_t  s;
 
-    sum = 0;
+    s = ((mst_uvec4_t) a.i[0] + (mst_uvec4_t) a.i[1])
+        + ((mst_uvec4_t) a.i[2] + (mst_uvec4_t) a.i[3]);
 
-    mst_vec_all sum += (uint32_t) a.i[i_];
-
-    return (int32_t) sum;
+    return (int32_t) (s[0] + s[1] + s[2] + s[3]);
 }
 
 
 mst_vec_fn int32_t
 mst_ivec_top(mst_ivec_t a)
 {
-    int32_t  top;
+    int32_t  i[16], top;
 
-    top = a.i[0];
+    memcpy(i, &a, sizeof(i));
+    top = i[0];
 
-    mst_vec_all top = a.i[i_] > top ? a.i[i_] : top;
+    for (int k = 1; k < 16; k++) {
+        top = i[k] > top ? i[k] : top;
+    }
 
     return top;
 }
@@ -388,7 +564,13 @@ mst_ivec_top(mst_ivec_t a)
 mst_vec_fn void
 mst_ivec_store_bytes(int8_t *p, mst_ivec_t a)
 {
-    mst_vec_all p[i_] = (int8_t) (uint8_t) a.i[i_];
+    int32_t  i[16];
+
+    memcpy(i, &a, sizeof(i));
+
+    for (int k = 0; k < 16; k++) {
+        p[k] = (int8_t) (uint8_t) i[k];
+    }
 }
 
 
@@ -399,9 +581,32 @@ mst_ivec_float(mst_ivec_t a)
 {
     mst_vec_t  r;
 
-    mst_vec_all r.f[i_] = (float) a.i[i_];
+    mst_vec_all r.f[i_] = __builtin_convertvector(a.i[i_], mst_vec4_t);
 
     return r;
+}
+
+
+/* sums of two products each: a0 * b0 + a1 * b1, a2 * b2 + a3 * b3, .. */
+
+mst_vec_fn mst_ivec4_t
+mst_ivec_pairs(mst_ivec8_t a, mst_ivec8_t b)
+{
+#if defined(__SSE2__)
+
+    return (mst_ivec4_t) _mm_madd_epi16((__m128i) a, (__m128i) b);
+
+#else
+
+    mst_ivec4_t  r, s;
+
+    r = ((mst_ivec4_t) a << 16) >> 16;
+    r *= ((mst_ivec4_t) b << 16) >> 16;
+    s = ((mst_ivec4_t) a >> 16) * ((mst_ivec4_t) b >> 16);
+
+    return r + s;
+
+#endif
 }
 
 
