@@ -15,75 +15,105 @@
 #include "engine/mst_sched.h"
 
 
+/* a scheduler of four sequences with its pool, and what they ask for */
+
+typedef struct {
+    mst_sched_t        sched;
+    mst_block_pool_t   pool;
+    mst_submit_t       submit;
+} plan_t;
+
+
+static void
+plan_init(plan_t *p, uint32_t budget, uint32_t blocks, uint32_t places,
+    uint32_t max_tokens, uint32_t *ids)
+{
+    mst_sched_conf_t  conf;
+
+    memset(&conf, 0, sizeof(conf));
+    conf.block_tokens = 16;
+    conf.max_batch = 4;
+    conf.budget = budget;
+    conf.pool = &p->pool;
+
+    assert_int_equal(mst_block_init(&p->pool, blocks), MST_OK);
+    assert_int_equal(mst_sched_init(&p->sched, &conf), MST_OK);
+    assert_int_equal(mst_sched_reserve(&p->sched, places), MST_OK);
+
+    memset(&p->submit, 0, sizeof(p->submit));
+    mst_params_default(&p->submit.params);
+    p->submit.params.max_tokens = max_tokens;
+    p->submit.prompt = ids;
+}
+
+
+static mst_seq_t *
+plan_add(plan_t *p, uint32_t n_prompt, uint64_t arrival)
+{
+    mst_seq_t  *seq;
+
+    p->submit.n_prompt = n_prompt;
+    seq = mst_seq_create(&p->submit, 0);
+    seq->arrival = arrival;
+    assert_int_equal(mst_sched_add(&p->sched, seq, 0), MST_OK);
+
+    return seq;
+}
+
+
+static void
+plan_fini(plan_t *p)
+{
+    mst_sched_fini(&p->sched);
+    mst_block_fini(&p->pool);
+}
+
+
 /* a decode is in every step although a long prefill is at work */
 
 static void
 test_prefill_starves_nobody(void **state)
 {
-    uint32_t           k, ids[1000] = { 0 };
-    mst_seq_t         *a, *b;
-    mst_sched_t        sched;
-    mst_submit_t       s;
-    mst_sampled_t      sampled;
-    mst_block_pool_t   pool;
-    mst_sched_conf_t   conf;
+    plan_t         p;
+    uint32_t       k, ids[1000] = { 0 };
+    mst_seq_t     *a, *b;
+    mst_sampled_t  sampled;
 
     (void) state;
 
-    memset(&conf, 0, sizeof(conf));
-    conf.block_tokens = 16;
-    conf.max_batch = 4;
-    conf.budget = 64;
-    conf.pool = &pool;
-
-    assert_int_equal(mst_block_init(&pool, 100), MST_OK);
-    assert_int_equal(mst_sched_init(&sched, &conf), MST_OK);
-    assert_int_equal(mst_sched_reserve(&sched, 2), MST_OK);
-
-    memset(&s, 0, sizeof(s));
+    plan_init(&p, 64, 100, 2, 1000, ids);
     memset(&sampled, 0, sizeof(sampled));
-    mst_params_default(&s.params);
-    s.params.max_tokens = 1000;
-    s.prompt = ids;
 
-    s.n_prompt = 3;
-    a = mst_seq_create(&s, 0);
-    a->arrival = 1;
-    assert_int_equal(mst_sched_add(&sched, a, 0), MST_OK);
-
-    mst_sched_plan(&sched, 0);
-    mst_sched_computed(&sched, a);
+    a = plan_add(&p, 3, 1);
+    mst_sched_plan(&p.sched, 0);
+    mst_sched_computed(&p.sched, a);
     mst_seq_append(a, &sampled, 10000);
-    mst_sched_requeue(&sched, a, 0);
+    mst_sched_requeue(&p.sched, a, 0);
 
-    s.n_prompt = 1000;
-    b = mst_seq_create(&s, 0);
-    b->arrival = 2;
-    assert_int_equal(mst_sched_add(&sched, b, 0), MST_OK);
+    b = plan_add(&p, 1000, 2);
 
     for (k = 0; k < 16; k++) {
-        mst_sched_plan(&sched, 0);
-        assert_int_equal(sched.n_items, 2);
-        assert_ptr_equal(sched.items[0], a);
+        mst_sched_plan(&p.sched, 0);
+        assert_int_equal(p.sched.n_items, 2);
+        assert_ptr_equal(p.sched.items[0], a);
         assert_int_equal(a->n_step, 1);
 
         /* 63 a step: 1000 = 15 * 63 + 55 */
 
         assert_int_equal(b->n_step, k < 15 ? 63 : 55);
 
-        mst_sched_computed(&sched, a);
+        mst_sched_computed(&p.sched, a);
         mst_seq_append(a, &sampled, 10000);
-        mst_sched_requeue(&sched, a, 0);
-        mst_sched_computed(&sched, b);
-        mst_sched_requeue(&sched, b, 0);
+        mst_sched_requeue(&p.sched, a, 0);
+        mst_sched_computed(&p.sched, b);
+        mst_sched_requeue(&p.sched, b, 0);
     }
 
-    mst_sched_remove(&sched, a);
-    mst_sched_remove(&sched, b);
+    mst_sched_remove(&p.sched, a);
+    mst_sched_remove(&p.sched, b);
     mst_seq_destroy(a);
     mst_seq_destroy(b);
-    mst_sched_fini(&sched);
-    mst_block_fini(&pool);
+    plan_fini(&p);
 }
 
 
@@ -92,63 +122,37 @@ test_prefill_starves_nobody(void **state)
 static void
 test_nobody_overtakes(void **state)
 {
-    uint32_t           ids[100] = { 0 };
-    mst_seq_t         *a, *b, *c;
-    mst_sched_t        sched;
-    mst_submit_t       s;
-    mst_block_pool_t   pool;
-    mst_sched_conf_t   conf;
+    plan_t      p;
+    uint32_t    ids[100] = { 0 };
+    mst_seq_t  *a, *b, *c;
 
     (void) state;
 
-    memset(&conf, 0, sizeof(conf));
-    conf.block_tokens = 16;
-    conf.max_batch = 4;
-    conf.budget = 256;
-    conf.pool = &pool;
+    plan_init(&p, 256, 8, 3, 10, ids);
 
-    assert_int_equal(mst_block_init(&pool, 8), MST_OK);
-    assert_int_equal(mst_sched_init(&sched, &conf), MST_OK);
-    assert_int_equal(mst_sched_reserve(&sched, 3), MST_OK);
+    a = plan_add(&p, 80, 1);
+    b = plan_add(&p, 80, 2);
+    c = plan_add(&p, 1, 3);
 
-    memset(&s, 0, sizeof(s));
-    mst_params_default(&s.params);
-    s.params.max_tokens = 10;
-    s.prompt = ids;
-
-    s.n_prompt = 80;
-    a = mst_seq_create(&s, 0);
-    a->arrival = 1;
-    b = mst_seq_create(&s, 0);
-    b->arrival = 2;
-    s.n_prompt = 1;
-    c = mst_seq_create(&s, 0);
-    c->arrival = 3;
-
-    assert_int_equal(mst_sched_add(&sched, a, 0), MST_OK);
-    assert_int_equal(mst_sched_add(&sched, b, 0), MST_OK);
-    assert_int_equal(mst_sched_add(&sched, c, 0), MST_OK);
-
-    mst_sched_plan(&sched, 0);
-    assert_int_equal(sched.n_items, 1);
-    assert_ptr_equal(sched.items[0], a);
-    assert_int_equal(sched.n_waiting, 2);
+    mst_sched_plan(&p.sched, 0);
+    assert_int_equal(p.sched.n_items, 1);
+    assert_ptr_equal(p.sched.items[0], a);
+    assert_int_equal(p.sched.n_waiting, 2);
 
     /* its place is free: both of them run */
 
-    mst_sched_remove(&sched, a);
-    mst_sched_plan(&sched, 0);
-    assert_int_equal(sched.n_items, 2);
-    assert_ptr_equal(sched.items[0], b);
-    assert_ptr_equal(sched.items[1], c);
+    mst_sched_remove(&p.sched, a);
+    mst_sched_plan(&p.sched, 0);
+    assert_int_equal(p.sched.n_items, 2);
+    assert_ptr_equal(p.sched.items[0], b);
+    assert_ptr_equal(p.sched.items[1], c);
 
-    mst_sched_remove(&sched, b);
-    mst_sched_remove(&sched, c);
+    mst_sched_remove(&p.sched, b);
+    mst_sched_remove(&p.sched, c);
     mst_seq_destroy(a);
     mst_seq_destroy(b);
     mst_seq_destroy(c);
-    mst_sched_fini(&sched);
-    mst_block_fini(&pool);
+    plan_fini(&p);
 }
 
 
