@@ -21,7 +21,7 @@ mst_pair_half_init(mst_pair_half_t *t, uint32_t n)
     t->mask = size - 1;
     t->shift = 64 - __builtin_ctz(size);
     t->slots = mst_calloc(size, sizeof(uint64_t));
-    t->bits = mst_calloc(size / 16, sizeof(uint64_t));
+    t->bits = mst_calloc(size / MST_SIEVE_SLOTS, sizeof(uint64_t));
 
     return t->slots && t->bits ? MST_OK : MST_ERROR;
 }
@@ -63,7 +63,7 @@ mst_pair_put(mst_pair_t *t, uint32_t left, uint32_t right, uint32_t made)
     h = mst_pair_hash(key);
     i = (uint32_t) (h >> half->shift);
 
-    half->bits[i / 16] |= mst_pair_mask(h);
+    mst_sieve_add(half->bits, h, half->shift);
 
     for (n = 0; half->slots[i]; n++) {
 

@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "text/mst_sieve.h"
+
 
 #define MST_PAIR_BITS   20                     /* of a token */
 #define MST_PAIR_NONE   0xffffffffu
@@ -29,8 +31,7 @@ typedef struct {
     uint64_t  *slots;          /* [1 << (64 - shift)], at most half of them
                                   used: USED, left, right, what they make;
                                   0: free */
-    uint64_t  *bits;           /* [slots / 16], two bits of one word for each
-                                  pair */
+    uint64_t  *bits;           /* [slots / 16], their sieve */
     uint32_t   mask;
     int        shift;          /* of a hash to its slot */
 } mst_pair_half_t;
@@ -66,29 +67,17 @@ mst_pair_hash(uint64_t key)
 }
 
 
-/* the two bits of a hash, in word hash >> shift of the filter */
-
-static inline uint64_t
-mst_pair_mask(uint64_t h)
-{
-    return 1ull << (h >> 32 & 63) | 1ull << (h >> 38 & 63);
-}
-
-
 static inline uint32_t
 mst_pair_half(const mst_pair_half_t *t, uint64_t key, uint64_t h)
 {
     uint32_t  i;
-    uint64_t  mask, slot;
+    uint64_t  slot;
 
-    i = (uint32_t) (h >> t->shift);
-    mask = mst_pair_mask(h);
-
-    if ((t->bits[i / 16] & mask) != mask) {
+    if (!mst_sieve_maybe(t->bits, h, t->shift)) {
         return MST_PAIR_NONE;
     }
 
-    for ( ;; i = (i + 1) & t->mask) {
+    for (i = (uint32_t) (h >> t->shift); ; i = (i + 1) & t->mask) {
         slot = t->slots[i];
 
         if (slot >> MST_PAIR_BITS == key) {

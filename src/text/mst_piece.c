@@ -19,7 +19,7 @@ mst_piece_init(mst_piece_t *t, uint32_t n)
     t->mask = size - 1;
     t->shift = 64 - __builtin_ctz(size);
     t->slots = mst_calloc(size, sizeof(mst_piece_slot_t));
-    t->bits = mst_calloc(size / 16, sizeof(uint64_t));
+    t->bits = mst_calloc(size / MST_SIEVE_SLOTS, sizeof(uint64_t));
 
     return t->slots && t->bits ? MST_OK : MST_ERROR;
 }
@@ -43,7 +43,7 @@ mst_piece_put(mst_piece_t *t, const char *data, size_t len, uint32_t id)
 
     if (len > MST_PIECE_MAX) {
         h = mst_hash_short(0, data, len) * 0x9e3779b97f4a7c15ull;
-        t->bits[(h >> t->shift) / 16] |= mst_piece_mask(h);
+        mst_sieve_add(t->bits, h, t->shift);
         return MST_OK;
     }
 
@@ -51,7 +51,7 @@ mst_piece_put(mst_piece_t *t, const char *data, size_t len, uint32_t id)
     h = mst_piece_hash(&s);
     i = (uint32_t) (h >> t->shift);
 
-    t->bits[i / 16] |= mst_piece_mask(h);
+    mst_sieve_add(t->bits, h, t->shift);
 
     for (n = 0; t->slots[i].id; n++) {
 

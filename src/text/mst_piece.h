@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/mst_hash.h"
+#include "text/mst_sieve.h"
 
 
 #define MST_PIECE_MAX   12
@@ -34,8 +35,8 @@ typedef struct {
 typedef struct {
     mst_piece_slot_t  *slots;  /* [1 << (64 - shift)], at most half of them
                                   used */
-    uint64_t          *bits;   /* [slots / 16], two bits of one word for each
-                                  token, long ones too */
+    uint64_t          *bits;   /* [slots / 16], their sieve and that of long
+                                  tokens */
     uint32_t           mask;
     int                shift;  /* of a hash to its slot */
 } mst_piece_t;
@@ -84,26 +85,6 @@ mst_piece_hash(const mst_piece_slot_t *s)
 }
 
 
-static inline uint64_t
-mst_piece_mask(uint64_t h)
-{
-    return 1ull << (h >> 32 & 63) | 1ull << (h >> 38 & 63);
-}
-
-
-/* might there be a token with this hash? */
-
-static inline int
-mst_piece_maybe(const mst_piece_t *t, uint64_t h)
-{
-    uint64_t  mask;
-
-    mask = mst_piece_mask(h);
-
-    return (t->bits[(h >> t->shift) / 16] & mask) == mask;
-}
-
-
 /* the token that has just these 1 .. MST_PIECE_MAX bytes, and whether it is
    WHOLE; or NONE */
 
@@ -118,7 +99,7 @@ mst_piece_find(const mst_piece_t *t, const char *data, size_t len)
     s = mst_piece_slot(data, len);
     h = mst_piece_hash(&s);
 
-    if (!mst_piece_maybe(t, h)) {
+    if (!mst_sieve_maybe(t->bits, h, t->shift)) {
         return MST_PIECE_NONE;
     }
 
@@ -143,8 +124,8 @@ mst_piece_find(const mst_piece_t *t, const char *data, size_t len)
 static inline int
 mst_piece_long(const mst_piece_t *t, const char *data, size_t len)
 {
-    return mst_piece_maybe(t, mst_hash_short(0, data, len)
-                              * 0x9e3779b97f4a7c15ull);
+    return mst_sieve_maybe(t->bits, mst_hash_short(0, data, len)
+                                    * 0x9e3779b97f4a7c15ull, t->shift);
 }
 
 
