@@ -187,6 +187,10 @@ typedef struct {
 } mst_cuda_experts_t;
 
 
+/* mst_cuda_ring.c */
+typedef struct mst_cuda_ring_s  mst_cuda_ring_t;
+
+
 /* memory of the device or of the host that is freed with the backend */
 typedef struct mst_cuda_block_s  mst_cuda_block_t;
 
@@ -236,8 +240,8 @@ struct mst_backend_s {
     /* weights */
     mst_matrix_t          *matrices;
     mst_vector_t          *vectors;
-    mst_cuda_stage_t       load[MST_CUDA_STAGES];
-    size_t                 load_at;        /* of the ring */
+    mst_cuda_ring_t       *ring;           /* NULL: nothing was sent yet, or
+                                              nothing more will be */
     void                  *raw;            /* a piece of a file's elements */
     uint16_t              *wide;           /* rows in bf16 that become another
                                               type */
@@ -343,13 +347,19 @@ mst_vector_t *mst_cuda_vector(mst_backend_t *b, const void *f32, uint32_t n,
     mst_err_t *err);
 void mst_cuda_matrix_end(mst_backend_t *b);    /* nothing more is loaded */
 
-/* bytes of the host into the device's memory, by way of the ring */
-int mst_cuda_send(mst_backend_t *b, void *to, const char *from, size_t size,
-    mst_err_t *err);
-
 /* n elements of a type, from the host, to bf16 of the device */
 int mst_cuda_load(mst_backend_t *b, uint32_t type, const void *data,
     uint64_t n, uint16_t *to, mst_err_t *err);
+
+
+/* mst_cuda_ring.c: bytes of the host into the device's memory; behind what is
+   on the stream, before what comes */
+
+int mst_cuda_send(mst_backend_t *b, void *to, const char *from, size_t size,
+    mst_err_t *err);
+
+/* ends its threads; what was sent in all, and the time of the calls */
+void mst_cuda_ring_close(mst_backend_t *b, uint64_t *bytes, uint64_t *ns);
 
 
 /* mst_cuda_type.c: how a new matrix is kept; NULL with a sentence */

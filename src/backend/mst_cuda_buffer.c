@@ -218,9 +218,12 @@ mst_cuda_kv(mst_backend_t *b, mst_err_t *err)
 int
 mst_cuda_ready(mst_backend_t *b, mst_err_t *err)
 {
+    uint64_t             bytes, ns, spent;
     mst_backend_conf_t  *c;
 
     c = &b->conf;
+    spent = mst_time_ns() - b->started;
+    mst_cuda_ring_close(b, &bytes, &ns);
     b->q_dim = c->n_heads * c->head_dim;
     b->qkv_dim = b->q_dim + 2 * c->n_kv_heads * c->head_dim;
     b->rows = mst_k_bucket_rows(c->max_rows);
@@ -256,13 +259,18 @@ mst_cuda_ready(mst_backend_t *b, mst_err_t *err)
         return MST_ERROR;
     }
 
-    mst_log(c->log, MST_LOG_INFO, "cuda:%u: %s, %llu MiB of weights in %llu "
-            "ms, decode kernels up to %u rows, kv_cache "
-            "%s of %u blocks of %u tokens (%llu MiB)", c->device,
-            b->props.name, (unsigned long long) (b->info.weight_size >> 20),
-            (unsigned long long) ((mst_time_ns() - b->started) / 1000000),
-            b->fused_rows, b->kv_type == MST_K_KV_FP8 ? "fp8" : "bf16",
-            b->info.n_blocks, b->info.block_tokens,
+    mst_log(c->log, MST_LOG_INFO, "cuda:%u: loaded %llu bytes in %.2f s, "
+            "%.2f s of them copying, buffers in %.2f s", c->device,
+            (unsigned long long) bytes, (double) spent / 1e9,
+            (double) ns / 1e9,
+            (double) (mst_time_ns() - b->started - spent) / 1e9);
+
+    mst_log(c->log, MST_LOG_INFO, "cuda:%u: %s, %llu MiB of weights, decode "
+            "kernels up to %u rows, kv_cache %s of %u blocks of %u tokens "
+            "(%llu MiB)", c->device, b->props.name,
+            (unsigned long long) (b->info.weight_size >> 20), b->fused_rows,
+            b->kv_type == MST_K_KV_FP8 ? "fp8" : "bf16", b->info.n_blocks,
+            b->info.block_tokens,
             (unsigned long long) (b->kv_layer * c->n_layers >> 20));
 
     /* batch_invariant does without the library */

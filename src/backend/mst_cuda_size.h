@@ -8,6 +8,7 @@
 #ifndef MST_CUDA_SIZE_H
 #define MST_CUDA_SIZE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "backend/mst_backend.h"
@@ -16,6 +17,8 @@
 #define MST_CUDA_RESERVE    (768ull << 20)     /* for graphs and the driver */
 #define MST_CUDA_GRAPH_ROWS 512        /* of a step that is a graph */
 #define MST_CUDA_GRAPHS     64         /* buckets up to that */
+#define MST_CUDA_RING_PIECE (4u << 20)         /* bytes that a thread copies at
+                                                  a time, at most */
 #define MST_CUDA_PAIRS      16384      /* (row, expert) of a slice at most */
 
 #define mst_cuda_max(a, b)  ((a) > (b) ? (a) : (b))
@@ -48,6 +51,21 @@ mst_cuda_size_kv(const mst_backend_conf_t *c, uint64_t block, uint64_t left)
     }
 
     return mst_cuda_min(n, INT32_MAX / MST_K_BLOCK);
+}
+
+
+/* bytes of a piece of a copy that so many threads share, whole pages: several
+   for each, so that all end together, none of them long in the caches */
+
+static inline size_t
+mst_cuda_size_piece(uint64_t size, uint32_t threads)
+{
+    uint64_t  n;
+
+    n = size / (4 * (uint64_t) threads) / 4096 * 4096;
+    n = mst_cuda_max(n, 256u << 10);
+
+    return (size_t) mst_cuda_min(n, MST_CUDA_RING_PIECE);
 }
 
 

@@ -18,10 +18,11 @@
 
 
 /* q's and k's rows from halves to adjacent pairs: row h * D + half * D / 2 + j
-   of the file is row h * D + 2 j + half of ours; NULL: no memory */
+   of the file is row h * D + 2 j + half of ours; as part i of a matrix, until
+   the next one; NULL: no memory */
 
 static void *
-mst_model_pairs(const mst_model_t *m, const mst_tensor_t *t)
+mst_model_pairs(mst_model_t *m, uint32_t part, const mst_tensor_t *t)
 {
     char        *rows;
     size_t       size;
@@ -30,7 +31,14 @@ mst_model_pairs(const mst_model_t *m, const mst_tensor_t *t)
 
     n = t->dims[1] > 1 ? t->dims[1] : t->dims[0];
     size = (size_t) (t->size / n);
-    rows = mst_alloc((size_t) t->size);
+
+    if (m->pairs_size[part] < t->size) {
+        mst_free(m->pairs[part]);
+        m->pairs[part] = mst_alloc((size_t) t->size);
+        m->pairs_size[part] = m->pairs[part] ? (size_t) t->size : 0;
+    }
+
+    rows = m->pairs[part];
 
     if (rows == NULL) {
         return NULL;
@@ -45,6 +53,19 @@ mst_model_pairs(const mst_model_t *m, const mst_tensor_t *t)
     }
 
     return rows;
+}
+
+
+static void
+mst_model_pairs_free(mst_model_t *m)
+{
+    uint32_t  i;
+
+    for (i = 0; i < 3; i++) {
+        mst_free(m->pairs[i]);
+        m->pairs[i] = NULL;
+        m->pairs_size[i] = 0;
+    }
 }
 
 
@@ -79,15 +100,12 @@ mst_model_matrix(mst_model_t *m, uint32_t layer, uint32_t expert,
     mst_matrix_kind_t kind, const mst_weight_t *roles, uint32_t n,
     mst_err_t *err)
 {
-    void                *pairs[3];
     uint32_t             i;
     uint64_t             size;
     mst_matrix_t        *matrix;
     mst_matrix_part_t    parts[3];
     const mst_tensor_t  *t;
 
-    memset(pairs, 0, sizeof(pairs));
-    matrix = NULL;
     t = NULL;
     size = 0;
 
@@ -111,12 +129,11 @@ mst_model_matrix(mst_model_t *m, uint32_t layer, uint32_t expert,
         if (m->config.half_split
             && (roles[i] == MST_WEIGHT_Q || roles[i] == MST_WEIGHT_K))
         {
-            pairs[i] = mst_model_pairs(m, t);
-            parts[i].data = pairs[i];
+            parts[i].data = mst_model_pairs(m, i, t);
 
-            if (pairs[i] == NULL) {
+            if (parts[i].data == NULL) {
                 (void) mst_err_set(err, "out of memory for a model");
-                goto done;
+                return NULL;
             }
         }
     }
@@ -124,12 +141,6 @@ mst_model_matrix(mst_model_t *m, uint32_t layer, uint32_t expert,
     matrix = m->ops->matrix(m->backend, kind, parts, n, (uint32_t) t->dims[0],
                             err);
     mst_model_loaded(m, size);
-
-done:
-
-    for (i = 0; i < n; i++) {
-        mst_free(pairs[i]);
-    }
 
     return matrix;
 }
@@ -142,7 +153,7 @@ mst_model_vector(mst_model_t *m, uint32_t layer, mst_weight_t role,
     const mst_vector_t **v, mst_err_t *err)
 {
     int                  half;
-    void                *pairs;
+    const void          *pairs;
     float               *f;
     size_t               n;
     const mst_tensor_t  *t;
@@ -156,7 +167,7 @@ mst_model_vector(mst_model_t *m, uint32_t layer, mst_weight_t role,
     n = (size_t) (t->dims[0] * t->dims[1]);
     half = m->config.half_split
            && (role == MST_WEIGHT_Q_BIAS || role == MST_WEIGHT_K_BIAS);
-    pairs = half ? mst_model_pairs(m, t) : NULL;
+    pairs = half ? mst_model_pairs(m, 0, t) : NULL;
     f = mst_calloc(n, sizeof(float));
 
     if (f == NULL || (half && pairs == NULL)) {
@@ -167,7 +178,6 @@ mst_model_vector(mst_model_t *m, uint32_t layer, mst_weight_t role,
         *v = m->ops->vector(m->backend, f, (uint32_t) n, err);
     }
 
-    mst_free(pairs);
     mst_free(f);
 
     return *v ? MST_OK : MST_ERROR;
@@ -517,6 +527,7 @@ mst_model_create(mst_checkpoint_t *cp, const mst_model_conf_t *conf,
     }
 
     m->conf = NULL;
+    mst_model_pairs_free(m);
 
     if (m->ops->ready && m->ops->ready(m->backend, err) != MST_OK) {
         goto failed;
@@ -563,6 +574,7 @@ mst_model_destroy(mst_model_t *m)
         m->ops->destroy(m->backend);
     }
 
+    mst_model_pairs_free(m);
     mst_checkpoint_close(m->checkpoint);
     mst_free(m->experts);
     mst_free(m->layers);

@@ -29,6 +29,10 @@ struct mst_model_s {
     const mst_model_conf_t   *conf;        /* while it is loaded */
     uint64_t                  loaded;      /* bytes */
     uint64_t                  said_ns;     /* the last line about them */
+    void                     *pairs[3];    /* rows of a part in our order, for
+                                              all layers: fresh memory would
+                                              cost more than the copy */
+    size_t                    pairs_size[3];   /* bytes */
 
     mst_backend_seq_t        *seqs;        /* [max_seqs] of this step */
     uint32_t                 *wanted;      /* [max_rows] of this step */

@@ -204,6 +204,33 @@ test_pairs(void **state)
 }
 
 
+/* pieces that fit a slot, of whole pages, and no thread has much more */
+
+static void
+test_piece(void **state)
+{
+    size_t    piece;
+    uint32_t  threads;
+    uint64_t  n, size;
+
+    (void) state;
+
+    for (threads = 1; threads <= 8; threads++) {
+        for (size = 1; size < 1 << 30; size = size * 3 + 1) {
+            piece = mst_cuda_size_piece(size, threads);
+            n = (size + piece - 1) / piece;
+
+            assert_true(piece > 0 && piece % 4096 == 0);
+            assert_true(piece <= MST_CUDA_RING_PIECE);
+            assert_true(n >= 4 * threads || piece == 256u << 10);
+        }
+    }
+
+    assert_int_equal(mst_cuda_size_piece(0, 8), 256u << 10);
+    assert_int_equal(mst_cuda_size_piece(GIB, 8), MST_CUDA_RING_PIECE);
+}
+
+
 int
 main(void)
 {
@@ -211,7 +238,8 @@ main(void)
         cmocka_unit_test(test_kv),
         cmocka_unit_test(test_twice),
         cmocka_unit_test(test_graphs),
-        cmocka_unit_test(test_pairs)
+        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_piece)
     };
 
     return cmocka_run_group_tests_name("mst_cuda_size", tests, NULL, NULL);
