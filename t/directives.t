@@ -78,7 +78,10 @@ for my $ok ('path null:;',
             'path null:; device cuda:12; dtype fp8; kv_cache fp8;
              weight_layouts auto;
              batch_invariant off;',
-            'path null:; device cuda:0; dtype int4;',
+            'path null:; device cuda:0; dtype int4; tuning_cache off;',
+            'path null:; device cuda:0;
+             tuning_cache no/such/dir;',
+            'path null:; device cpu; tuning_cache off;',
             'path null:; device cpu; weight_layouts auto; batch_invariant on;',
             'path null:; batch_invariant on;',
             "path null:rate=9,text=script,len=1,tokenizer=$gguf;",
@@ -252,6 +255,15 @@ for my $t (
     [ 'path null:; weight_layouts 2;',
       '"weight_layouts 2" of mistral_model "m" is not for device "auto", it '
       . 'needs' ],
+    [ 'path null:; device cpu; tuning_cache dir;',
+      "\"tuning_cache $prefix/dir\" of mistral_model \"m\" is not for device "
+      . '"cpu", it needs "device cuda:N"' ],
+    [ 'path null:; device cuda:0; tuning_cache "";',
+      'invalid value "" in "tuning_cache" directive, it must be a directory' ],
+    [ 'path null:; device cuda:0; tuning_cache ' . 'x' x 1100 . ';',
+      'tuning_cache is longer than 1023 bytes' ],
+    [ 'path null:; device cuda:0; tuning_cache a; tuning_cache b;',
+      '"tuning_cache" directive is duplicate' ],
     [ 'path null:; thermal_limit 0;', 'invalid value "0" in "thermal_limit"' ],
     [ 'path null:; thermal_limit 201;', 'a number from 1 to 200' ],
     [ 'path null:; thermal_limit hot;', 'a number from 1 to 200' ],

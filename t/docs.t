@@ -57,7 +57,7 @@ for my $word ($docs =~ /^## (mistral_\w+)$/mg) {
 
 for my $name (qw/ path device dtype kv_cache context max_batch prefill_chunk
                   alias reload engine_timeout weight_layouts
-                  batch_invariant thermal_limit /)
+                  batch_invariant tuning_cache thermal_limit /)
 {
     like($source, qr/ngx_string\("$name"\)/, "$name is in the source");
     like($docs, qr/^### $name$/m, "$name is in docs/directives.md");

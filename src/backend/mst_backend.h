@@ -58,6 +58,9 @@ typedef struct {
     mst_dtype_t       dtype;
     uint32_t          weight_layouts;  /* 0 = auto, 1, 2 */
     int               batch_invariant; /* the same bits at every batch size */
+    const char       *tuned;       /* directory where what was measured on a
+                                      device is kept for the next start; NULL =
+                                      nowhere; copied */
     uint32_t          threads;     /* 0 = as many as cores allowed to us */
     uint32_t          activations; /* bits of what quantised matrices are
                                       multiplied by on the CPU: 16, or 22 and

@@ -164,6 +164,7 @@ mst_cuda_create(const mst_backend_conf_t *conf, mst_err_t *err)
         return NULL;
     }
 
+    mst_cuda_tune_init(b);
     b->started = mst_time_ns();
 
     return b;

@@ -24,6 +24,7 @@
 #include "base/mst_log.h"
 #include "backend/mst_backend.h"
 #include "backend/mst_cuda_size.h"
+#include "backend/mst_tuned.h"
 #include "kernels/mst_kernels.h"
 
 #define MST_CUDA_STAGES     2              /* steps whose staging lives */
@@ -321,6 +322,8 @@ struct mst_backend_s {
     mst_cuda_gemm_t       *gemms;
     uint32_t               n_gemms;
     uint32_t               max_gemms;
+    mst_tuned_t            tuned;          /* what was chosen before */
+    uint32_t               n_again;        /* GEMMs that are as it says */
 };
 
 
@@ -468,13 +471,31 @@ void mst_cuda_sample_rounds(mst_backend_t *b, const mst_backend_draw_t *draws,
 int mst_cuda_gemm_init(mst_backend_t *b, mst_err_t *err);
 void mst_cuda_gemm_free(mst_backend_t *b);
 
+/* of m's shape and type for n rows, with the library's first offer where it is
+   a new one; NULL: none */
+mst_cuda_gemm_t *mst_cuda_gemm_find(mst_backend_t *b, const mst_matrix_t *m,
+    uint32_t n, mst_cuda_out_t out);
+
+/* how many of "most" there are; the best first, as far as the library knows */
+int mst_cuda_gemm_offers(mst_backend_t *b, mst_cuda_gemm_t *g,
+    cublasLtMatmulHeuristicResult_t *offers, int most);
+
+/* cublasStatus_t */
+int mst_cuda_gemm_run(mst_backend_t *b, const mst_cuda_gemm_t *g,
+    const cublasLtMatmulAlgo_t *algo, const mst_matrix_t *m, const void *x,
+    void *y);
+
 /* y[row] = m x[row] for n rows, padded ones: what the buffers have; m->w is
    row-major bf16, or e4m3 with scales as x (with b->x_scale) */
 int mst_cuda_gemm(mst_backend_t *b, const mst_matrix_t *m, const void *x,
     void *y, uint32_t n, mst_cuda_out_t out);
 
-/* the fastest of what the library offers for each shape of the model */
-int mst_cuda_gemm_tune(mst_backend_t *b, mst_err_t *err);
+
+/* mst_cuda_tune.c: of what the library offers for a shape the fastest, as it
+   is measured now or was by another start */
+
+void mst_cuda_tune_init(mst_backend_t *b);
+int mst_cuda_tune(mst_backend_t *b, mst_err_t *err);
 
 
 /* mst_cuda_slice.c: mst_cuda_chain() and mst_cuda_head() of batch_invariant

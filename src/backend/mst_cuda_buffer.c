@@ -275,5 +275,5 @@ mst_cuda_ready(mst_backend_t *b, mst_err_t *err)
 
     /* batch_invariant does without the library */
 
-    return c->batch_invariant ? MST_OK : mst_cuda_gemm_tune(b, err);
+    return c->batch_invariant ? MST_OK : mst_cuda_tune(b, err);
 }

@@ -1,8 +1,9 @@
 
 /*
  * What computes a model and how its numbers are kept: the lines device,
- * dtype, kv_cache, weight_layouts, batch_invariant and thermal_limit of a
- * mistral_model block, and the library that a CUDA device needs.  Master,
+ * dtype, kv_cache, weight_layouts, batch_invariant, tuning_cache and
+ * thermal_limit of a mistral_model block, and the library that a CUDA device
+ * needs.  Master,
  * configuration phase.
  *
  * The master opens libmst_cuda.so for the engine and maps nothing of it: a
@@ -50,6 +51,8 @@ static char *ngx_http_mistral_device_layouts(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m);
 static char *ngx_http_mistral_device_invariant(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m);
+static char *ngx_http_mistral_device_tuned(ngx_conf_t *cf,
+    ngx_http_mistral_model_t *m);
 static char *ngx_http_mistral_device_thermal(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m);
 static char *ngx_http_mistral_device_kind(ngx_conf_t *cf,
@@ -68,6 +71,7 @@ static const struct {
     { "kv_cache", ngx_http_mistral_device_kv_cache },
     { "weight_layouts", ngx_http_mistral_device_layouts },
     { "batch_invariant", ngx_http_mistral_device_invariant },
+    { "tuning_cache", ngx_http_mistral_device_tuned },
     { "thermal_limit", ngx_http_mistral_device_thermal }
 };
 
@@ -334,6 +338,42 @@ ngx_http_mistral_device_invariant(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
 }
 
 
+/* a directory that the engine's user writes to, or not: it is no error */
+
+static char *
+ngx_http_mistral_device_tuned(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
+{
+    ngx_str_t  *value, path;
+
+    value = cf->args->elts;
+    path = value[1];
+
+    if (ngx_strcmp(path.data, "off") == 0) {
+        return NGX_CONF_OK;
+    }
+
+    if (path.len == 0) {
+        return ngx_http_mistral_model_invalid(cf, &path,
+                                              "a directory or \"off\"");
+    }
+
+    if (ngx_conf_full_name(cf->cycle, &path, 0) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (path.len >= MST_SETUP_PATH) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "tuning_cache is longer than %d bytes",
+                           MST_SETUP_PATH - 1);
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_memcpy(m->setup->tuned, path.data, path.len);
+
+    return NGX_CONF_OK;
+}
+
+
 /* no part of what the engine is started with */
 
 static char *
@@ -443,6 +483,11 @@ ngx_http_mistral_device_check(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
     if (setup->weight_layouts && on != NGX_HTTP_MISTRAL_ON_CUDA) {
         line = "weight_layouts";
         kind = (setup->weight_layouts == 1) ? "1" : "2";
+    }
+
+    if (setup->tuned[0] && on != NGX_HTTP_MISTRAL_ON_CUDA) {
+        line = "tuning_cache";
+        kind = setup->tuned;
     }
 
     if (line == NULL) {

@@ -89,6 +89,9 @@ static ngx_http_mistral_param_t  ngx_http_mistral_params[] = {
     { ngx_string("batch_invariant"), 1, 1,
       ngx_http_mistral_model_device },
 
+    { ngx_string("tuning_cache"), 1, 1,
+      ngx_http_mistral_model_device },
+
     { ngx_string("thermal_limit"), 1, 1,
       ngx_http_mistral_model_device },
 

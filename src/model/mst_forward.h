@@ -34,6 +34,8 @@ typedef struct {
     mst_dtype_t      dtype;
     uint32_t         weight_layouts;   /* 0 = auto, 1, 2 */
     int              batch_invariant;
+    const char      *tuned;        /* directory for what was measured on a
+                                      device; NULL: it is measured each time */
     uint32_t         threads;      /* 0 = as many as cores allowed to us */
     uint32_t         activations;  /* bits, on the CPU: 16, or 22 and 0 */
     mst_kv_type_t    kv_type;      /* what the backend lacks is refused */

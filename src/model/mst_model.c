@@ -448,6 +448,7 @@ mst_model_backend(mst_model_t *m, const mst_model_conf_t *conf,
     bc.dtype = conf->dtype;
     bc.weight_layouts = conf->weight_layouts;
     bc.batch_invariant = conf->batch_invariant;
+    bc.tuned = conf->tuned;
     bc.threads = conf->threads;
     bc.activations = conf->activations;
     bc.max_rows = conf->max_rows;

@@ -73,6 +73,7 @@ mst_setup_read(mst_setup_t *s, int fd, mst_err_t *err)
     s->device[sizeof(s->device) - 1] = '\0';
     s->dtype[sizeof(s->dtype) - 1] = '\0';
     s->program[sizeof(s->program) - 1] = '\0';
+    s->tuned[sizeof(s->tuned) - 1] = '\0';
 
     if (s->n_files > MST_SETUP_FILES || s->n_groups > MST_SETUP_GROUPS) {
         return mst_err_set(err, "a setup of %u files and %u groups, limits "

@@ -69,6 +69,8 @@ typedef struct {
     uint32_t          weight_layouts;      /* 0 = auto, 1, 2 */
     uint32_t          batch_invariant;     /* 1 = the same bits at every batch
                                               size */
+    char              tuned[MST_SETUP_PATH];   /* directory for what was
+                                              measured on a device; "" = none */
     uint32_t          null_celsius;        /* what it says to have */
     double            null_rate;           /* tokens per second */
     uint64_t          null_delay_ns;

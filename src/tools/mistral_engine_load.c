@@ -470,6 +470,7 @@ mistral_load_conf(const mistral_engine_t *e, mistral_engine_load_t *l,
                   : MST_DTYPE_AUTO;
     conf->weight_layouts = setup->weight_layouts;
     conf->batch_invariant = (int) setup->batch_invariant;
+    conf->tuned = setup->tuned[0] ? setup->tuned : NULL;
     conf->threads = setup->threads;
     conf->activations = setup->activations;
     conf->kv_type = (setup->kv_type == UINT32_MAX) ? MST_KV_AUTO

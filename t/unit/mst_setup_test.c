@@ -46,6 +46,7 @@ test_sealed(void **state)
     memset(&a, 0, sizeof(a));
     memset(a.name, 'n', sizeof(a.name));
     memset(a.path, 'p', sizeof(a.path));
+    memset(a.tuned, 't', sizeof(a.tuned));
     a.uid = 33;
     a.n_files = MST_SETUP_FILES;
     a.n_groups = MST_SETUP_GROUPS;
@@ -68,6 +69,7 @@ test_sealed(void **state)
     assert_int_equal(mst_setup_read(&b, fd, &err), MST_OK);
     assert_int_equal(strlen(b.name), sizeof(b.name) - 1);
     assert_int_equal(strlen(b.path), sizeof(b.path) - 1);
+    assert_int_equal(strlen(b.tuned), sizeof(b.tuned) - 1);
     assert_string_equal(b.program, "");
     assert_int_equal(b.uid, 33);
     assert_int_equal(b.n_files, MST_SETUP_FILES);
