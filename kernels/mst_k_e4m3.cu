@@ -242,7 +242,7 @@ mst_k_e4m3_norm_kernel(const __grid_constant__ mst_k_e4m3_norm_t a)
     mst_k_pdl_wait();
 
     n = a.dim / 8;
-    scale = a.scale[blockIdx.x];
+    scale = a.y_mul != 0 ? a.y_mul : a.scale[blockIdx.x];
     sum = largest = 0;
 
 #pragma unroll

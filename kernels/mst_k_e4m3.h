@@ -40,6 +40,7 @@ typedef struct {
     const float     *gain;         /* [dim] */
     uint8_t         *to;           /* [rows][dim]; NULL: the sum alone */
     float           *scale;        /* [rows] of y's x; then of x */
+    float            y_mul;        /* of y's x, all rows; 0: scale */
     float            eps;
     uint32_t         dim;
     uint32_t         rows;

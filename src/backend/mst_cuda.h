@@ -309,6 +309,7 @@ struct mst_backend_s {
     int                    pdl;            /* the next kernel may start while
                                               the last one ends */
     int                    normed;         /* x is the norm of h already */
+    int                    mixed;          /* mix is e4m3 already */
     int                    rc;             /* of the launches so far */
 
     struct {

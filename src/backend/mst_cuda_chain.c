@@ -242,6 +242,7 @@ mst_cuda_e4m3_norm(mst_backend_t *b, const mst_matrix_t *m,
     a.h = b->h;
     a.y = m ? b->gate_up : NULL;
     a.y_scale = m ? m->scale : NULL;
+    a.y_mul = m && b->mixed ? 1 / MST_CUDA_MIX_MUL : 0;
     a.bias = bias ? bias->f : NULL;
     a.gain = gain ? gain->f : NULL;
     a.to = gain ? (uint8_t *) b->x : NULL;
@@ -324,19 +325,37 @@ mst_cuda_add(mst_backend_t *b, uint32_t i, const mst_matrix_t *m,
 }
 
 
+/* where all rows decode, attention writes e4m3 of a constant scale itself, as
+   it does for the decode GEMMs: a kernel less in each layer */
+
+static void
+mst_cuda_attend(mst_backend_t *b, uint32_t i)
+{
+    b->mixed = b->decode && b->fast && i + 1 < b->n_cmds
+               && b->cmds[i + 1].op == MST_CUDA_OUT
+               && b->cmds[i + 1].w->out->type->e4m3;
+
+    mst_cuda_chain_attend(b, b->cmds[i].layer, b->mix,
+                          b->mixed ? MST_K_OUT_FP8 : MST_K_OUT_BF16);
+}
+
+
 static void
 mst_cuda_out(mst_backend_t *b, uint32_t i)
 {
+    int                         e4m3;
     const mst_backend_layer_t  *w;
 
     w = b->cmds[i].w;
+    e4m3 = w->out->type->e4m3;
 
-    if (w->out->type->e4m3) {
+    if (e4m3 && !b->mixed) {
         mst_cuda_e4m3_rows(b, b->mix, b->q_dim);
     }
 
-    mst_cuda_add(b, i, w->out, w->out->type->e4m3 ? b->x : b->mix,
+    mst_cuda_add(b, i, w->out, e4m3 && !b->mixed ? b->x : b->mix,
                  w->out_bias);
+    b->mixed = 0;
 }
 
 
@@ -427,7 +446,7 @@ mst_cuda_chain_run(mst_backend_t *b, uint32_t i)
         break;
 
     case MST_CUDA_ATTEND:
-        mst_cuda_chain_attend(b, cmd->layer, b->mix, MST_K_OUT_BF16);
+        mst_cuda_attend(b, i);
         break;
 
     case MST_CUDA_OUT:
@@ -460,6 +479,7 @@ mst_cuda_chain(mst_backend_t *b)
 
     b->pdl = 0;
     b->normed = 0;
+    b->mixed = 0;
 
     if (b->fused_rows && b->conf.batch_invariant) {
         mst_cuda_slice_chain(b);
