@@ -83,6 +83,7 @@ sub check {
     push @bad, nginx_types(@code)
         if $path =~ m{^(?:src|kernels)/} && !$gateway;
     push @bad, braces(@code);
+    push @bad, seeds(@code) if $path =~ m{^t/} && $file ne 'seed.h';
 
     ok(!@bad, $path) or diag join "\n", @bad;
 }
@@ -299,6 +300,14 @@ sub calls {
 sub nginx_types {
     return map { 'line ' . ($_ + 1) . ': nginx outside of the gateway' }
            grep { $_[$_] =~ /\b(?:ngx|NGX)_\w+/ } 0 .. $#_;
+}
+
+
+# a random test is the same each time, unless it is told otherwise
+
+sub seeds {
+    return map { 'line ' . ($_ + 1) . ': the seed of a test is test_seed()' }
+           grep { $_[$_] =~ /\btime\(NULL\)/ } 0 .. $#_;
 }
 
 

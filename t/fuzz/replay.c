@@ -1,13 +1,13 @@
 
 /*
  * A fuzz target without a fuzzer: runs the files named on the command line,
- * each whole, cut at every length, and with bytes of it changed.  The seed
- * of the changes is printed; it may be given as SEED.
+ * each whole, cut at every length, and with bytes of it changed (RANDOM_SEED,
+ * see seed.h).
  */
 
-#include <time.h>
-
 #include "fuzz.h"
+
+#include "seed.h"
 
 
 #define REPLAY_CUTS     300
@@ -94,10 +94,7 @@ main(int argc, char **argv)
 {
     int  i, bad;
 
-    replay_seed = getenv("SEED") ? strtoull(getenv("SEED"), NULL, 10)
-                                 : (uint64_t) time(NULL);
-
-    printf("SEED=%llu\n", (unsigned long long) replay_seed);
+    replay_seed = test_seed();
     (void) fflush(stdout);
 
     bad = 0;

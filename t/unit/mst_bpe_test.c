@@ -6,11 +6,11 @@
 
 #include "mst_vocab_build.h"
 
-#include <time.h>
-
 #include "base/mst_mem.h"
 #include "text/mst_bpe.h"
 #include "text/mst_chain.h"
+
+#include "seed.h"
 
 #define MAX_PIECE  400
 
@@ -223,8 +223,7 @@ test_random(void **state)
 
     (void) state;
 
-    seed = (unsigned) time(NULL);
-    print_message("# seed %u\n", seed);
+    seed = (unsigned) test_seed();
     srand(seed);
 
     memset(&w, 0, sizeof(w));

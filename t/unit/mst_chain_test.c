@@ -12,10 +12,11 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/mst_mem.h"
 #include "text/mst_chain.h"
+
+#include "seed.h"
 
 #define LETTERS  4
 #define TOKENS   60
@@ -110,8 +111,7 @@ test_random(void **state)
 
     (void) state;
 
-    seed = (unsigned) time(NULL);
-    print_message("# seed %u\n", seed);
+    seed = (unsigned) test_seed();
     srand(seed);
 
     for (round = 0; round < 200; round++) {

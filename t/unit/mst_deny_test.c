@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -18,6 +17,8 @@
 #include "api/mst_deny.h"
 #include "base/mst_mem.h"
 #include "base/mst_time.h"
+
+#include "seed.h"
 
 
 #define LONG  (1ull << 62)             /* a time that never comes */
@@ -275,8 +276,7 @@ test_random(void **state)
 
     (void) state;
 
-    seed = (unsigned) time(NULL);
-    print_message("seed %u\n", seed);
+    seed = (unsigned) test_seed();
 
     data = pcre2_match_data_create(1, NULL);
 

@@ -6,10 +6,10 @@
 
 #include "mst_real_model.h"
 
-#include <time.h>
-
 #include "base/mst_mem.h"
 #include "text/mst_detok.h"
+
+#include "seed.h"
 
 
 static real_t  real;
@@ -109,8 +109,7 @@ test_random(void **state)
 
     (void) state;
 
-    seed = (unsigned) time(NULL);
-    print_message("# seed %u\n", seed);
+    seed = (unsigned) test_seed();
     srand(seed);
 
     mst_buf_init(&out);

@@ -13,6 +13,7 @@
 #include "text/mst_vocab.h"
 
 #include "mst_vocab_build.h"
+#include "seed.h"
 
 #define GOLDEN  "t/data/golden/smollm2.jsonl"
 
@@ -197,8 +198,7 @@ test_budgets(void **state)
 
     (void) state;
 
-    seed = (unsigned) time(NULL);
-    print_message("# seed %u\n", seed);
+    seed = (unsigned) test_seed();
     srand(seed);
 
     mst_buf_init(&text);

@@ -12,11 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <jansson.h>
 
 #include "text/mst_json_scan.h"
+
+#include "seed.h"
 
 
 /* bytes taken; *rc: the answer to the last push */
@@ -135,8 +136,7 @@ test_random(void **state)
 
     (void) state;
 
-    seed = (unsigned) time(NULL);
-    print_message("seed %u\n", seed);
+    seed = (unsigned) test_seed();
     srand(seed);
 
     for (i = 0; i < 100000; i++) {

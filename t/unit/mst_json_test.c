@@ -9,13 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
 #include "api/mst_json.h"
 #include "api/mst_json_read.h"
 #include "base/mst_mem.h"
+
+#include "seed.h"
 
 
 typedef struct {
@@ -417,8 +418,7 @@ test_string_random(void **state)
 
     (void) state;
 
-    seed = (unsigned) time(NULL);
-    print_message("seed %u\n", seed);
+    seed = (unsigned) test_seed();
 
     for (round = 0; round < 3000; round++) {
         len = (size_t) rand_r(&seed) % 1200;
@@ -543,8 +543,7 @@ test_float(void **state)
     float_is(INFINITY, "null");
     float_is(NAN, "null");
 
-    seed = (unsigned) time(NULL);
-    print_message("seed %u\n", seed);
+    seed = (unsigned) test_seed();
     mst_buf_init(&out);
 
     for (i = 0; i < 200000; i++) {
@@ -592,8 +591,7 @@ test_number(void **state)
     number_is(-INFINITY, "null");
     number_is(NAN, "null");
 
-    seed = (unsigned) time(NULL);
-    print_message("seed %u\n", seed);
+    seed = (unsigned) test_seed();
     mst_buf_init(&out);
 
     for (i = 0; i < 20000; i++) {

@@ -13,11 +13,11 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <time.h>
-
 #include "base/mst_hash.h"
 #include "base/mst_mem.h"
 #include "engine/mst_outbox.h"
+
+#include "seed.h"
 
 
 #define SIZE  4096
@@ -309,8 +309,7 @@ test_random(void **state)
 
     (void) state;
 
-    x = (uint64_t) time(NULL);
-    printf("seed %llu\n", (unsigned long long) x);
+    x = test_seed();
 
     for (i = 0; i < 200; i++) {
         x = mst_hash_mix(x + 1);

@@ -13,6 +13,8 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
+#include "seed.h"
+
 
 /* each instruction; the sanitizers make many of one: each time others */
 
@@ -235,7 +237,7 @@ test_worker_dies(void **state)
 
     again = 1;
 
-    for (n = (int) (time(NULL) % STRIDE); again; n += STRIDE) {
+    for (n = (int) (test_seed() % STRIDE); again; n += STRIDE) {
         world_init(&w);
         again = killed_after(&w, step_take, n);
 
@@ -255,7 +257,7 @@ test_worker_dies(void **state)
 
     again = 1;
 
-    for (n = (int) (time(NULL) % STRIDE); again; n += STRIDE) {
+    for (n = (int) (test_seed() % STRIDE); again; n += STRIDE) {
         world_init(&w);
         (void) mst_place_take(w.m.shm, w.a, 10, 100, 0);
         (void) mst_place_take(w.m.shm, w.a, 20, 100, 0);
@@ -313,7 +315,7 @@ test_engine_dies(void **state)
 
     again = 1;
 
-    for (n = (int) (time(NULL) % STRIDE); again; n += STRIDE) {
+    for (n = (int) (test_seed() % STRIDE); again; n += STRIDE) {
         busy_world(&w);
         again = killed_after(&w, step_engine, n);
 
@@ -336,7 +338,7 @@ test_engine_dies(void **state)
 
     again = 1;
 
-    for (n = (int) (time(NULL) % STRIDE); again; n += STRIDE) {
+    for (n = (int) (test_seed() % STRIDE); again; n += STRIDE) {
         busy_world(&w);
         mst_slot_leave(&w.m, 0);
         again = killed_after(&w, step_reclaim, n);
@@ -361,11 +363,11 @@ test_engine_dies(void **state)
 
     printf("reclaim and free: %d instructions\n", n);
 
-    /* half a million single steps if all were tried: each time others */
+    /* half a million single steps if all were tried: the seed says which */
 
     again = 1;
 
-    for (n = (int) (time(NULL) % (19 * STRIDE)); again;
+    for (n = (int) (test_seed() % (19 * STRIDE)); again;
          n += 19 * STRIDE)
     {
         busy_world(&w);
@@ -459,8 +461,7 @@ test_random_kills(void **state)
     stop = (_Atomic uint32_t *) &m->shm->stat.running;
     stop_engine = (_Atomic uint32_t *) &m->shm->stat.waiting;
 
-    x = (uint64_t) time(NULL);
-    printf("seed %llu\n", (unsigned long long) x);
+    x = test_seed();
 
     e = engine(m, stop_engine, 1);
 

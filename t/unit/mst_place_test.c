@@ -7,6 +7,8 @@
 
 #include <pthread.h>
 
+#include "seed.h"
+
 
 static void
 test_limits(void **state)
@@ -166,7 +168,7 @@ test_threads(void **state)
 
     for (i = 0; i < N_WORKERS; i++) {
         w[i].m = &world.m;
-        w[i].seed = (uint64_t) time(NULL) + (uint64_t) i;
+        w[i].seed = test_seed() + (uint64_t) i;
         w[i].stop = &stop[0];
         assert_int_equal(pthread_create(&id[i], NULL, worker_thread, &w[i]),
                          0);

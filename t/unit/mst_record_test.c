@@ -13,10 +13,11 @@
 #include <cmocka.h>
 
 #include <math.h>
-#include <time.h>
 
 #include "base/mst_hash.h"
 #include "shm/mst_record.h"
+
+#include "seed.h"
 
 
 #define N_VOCAB  100
@@ -317,8 +318,7 @@ test_random(void **state)
 
     (void) state;
 
-    x = (uint64_t) time(NULL);
-    printf("seed %llu\n", (unsigned long long) x);
+    x = test_seed();
     passed = 0;
 
     for (i = 0; i < 200000; i++) {

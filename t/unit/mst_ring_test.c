@@ -24,6 +24,8 @@
 #include "base/mst_hash.h"
 #include "shm/mst_ring.h"
 
+#include "seed.h"
+
 
 #define SIZE   8192
 #define N_KILL 300
@@ -306,8 +308,7 @@ test_hostile(void **state)
 
     (void) state;
 
-    seed = (uint64_t) time(NULL);
-    printf("seed %llu\n", (unsigned long long) seed);
+    seed = test_seed();
     x = seed;
 
     a = area_create();
@@ -520,8 +521,7 @@ test_kill(void **state)
 
     (void) state;
 
-    seed = (uint64_t) time(NULL);
-    printf("seed %llu\n", (unsigned long long) seed);
+    seed = test_seed();
     x = seed;
 
     a = area_create();

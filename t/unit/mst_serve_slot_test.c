@@ -6,10 +6,11 @@
 #include "serve.h"
 
 #include <signal.h>
-#include <time.h>
 
 #include "base/mst_hash.h"
 #include "engine/mst_serve_local.h"
+
+#include "seed.h"
 
 
 static void
@@ -481,8 +482,7 @@ test_scribble(void **state)
 
     (void) state;
 
-    seed = (uint64_t) time(NULL);
-    printf("seed %llu\n", (unsigned long long) seed);
+    seed = test_seed();
     x = seed;
 
     world_init(&w, NULL, 8);

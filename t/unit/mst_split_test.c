@@ -13,11 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "text/mst_split.h"
 #include "text/mst_unicode.h"
 #include "text/mst_utf8.h"
+
+#include "seed.h"
 
 #define MAX_TEXT  256
 
@@ -261,8 +262,7 @@ test_random(void **state)
 
     (void) state;
 
-    seed = (unsigned) time(NULL);
-    print_message("# seed %u\n", seed);
+    seed = (unsigned) test_seed();
     srand(seed);
 
     for (round = 0; round < 30000; round++) {

@@ -12,10 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/mst_mem.h"
 #include "text/mst_stop.h"
+
+#include "seed.h"
 
 #define MAX_STOPS  16
 
@@ -213,8 +214,7 @@ test_random(void **state)
 
     (void) state;
 
-    seed = (unsigned) time(NULL);
-    print_message("# seed %u\n", seed);
+    seed = (unsigned) test_seed();
     srand(seed);
 
     for (round = 0; round < 5000; round++) {

@@ -7,9 +7,9 @@
 #include "mst_real_model.h"
 #include "mst_vocab_build.h"
 
-#include <time.h>
-
 #include "base/mst_mem.h"
+
+#include "seed.h"
 
 
 static vocab_t  vocab;
@@ -318,8 +318,7 @@ test_random_damage(void **state)
 
     (void) state;
 
-    seed = (unsigned) time(NULL);
-    print_message("# seed %u\n", seed);
+    seed = (unsigned) test_seed();
     srand(seed);
 
     vocab_init(&vocab);

@@ -10,10 +10,11 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/mst_mem.h"
 #include "text/mst_trie.h"
+
+#include "seed.h"
 
 #define TOKENS  300
 
@@ -57,8 +58,7 @@ test_random(void **state)
 
     (void) state;
 
-    seed = (unsigned) time(NULL);
-    print_message("# seed %u\n", seed);
+    seed = (unsigned) test_seed();
     srand(seed);
 
     assert_int_equal(mst_vocab_init(&v, TOKENS, TOKENS * 64), MST_OK);

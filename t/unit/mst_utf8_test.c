@@ -12,10 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/mst_mem.h"
 #include "text/mst_utf8.h"
+
+#include "seed.h"
 
 #define R  "\xef\xbf\xbd"
 
@@ -262,8 +263,7 @@ test_random_pieces(void **state)
 
     (void) state;
 
-    seed = (unsigned) time(NULL);
-    print_message("# seed %u\n", seed);
+    seed = (unsigned) test_seed();
     srand(seed);
 
     mst_buf_init(&whole);
