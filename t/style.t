@@ -307,7 +307,7 @@ sub nginx_types {
 
 sub seeds {
     return map { 'line ' . ($_ + 1) . ': the seed of a test is test_seed()' }
-           grep { $_[$_] =~ /\btime\(NULL\)/ } 0 .. $#_;
+           grep { $_[$_] =~ /\btime\(NULL\)|(?:seed|x) = .*mst_time_ns/ } 0 .. $#_;
 }
 
 

@@ -22,6 +22,8 @@
 #include "base/mst_hash.h"
 #include "base/mst_time.h"
 
+#include "seed.h"
+
 
 #define T0  (1000 * MST_S)
 
@@ -549,8 +551,7 @@ test_random(void **state)
 
     (void) state;
 
-    x = mst_time_ns();
-    printf("# seed %llu\n", (unsigned long long) x);
+    x = test_seed();
 
     memset(&m, 0, sizeof(m));
     memset(&br, 0, sizeof(br));

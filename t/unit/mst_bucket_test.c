@@ -16,6 +16,8 @@
 #include "base/mst_bucket.h"
 #include "base/mst_time.h"
 
+#include "seed.h"
+
 
 #define N_JOBS  40
 
@@ -450,8 +452,7 @@ test_random(void **state)
 
     (void) state;
 
-    seed = (unsigned) mst_time_ns();
-    print_message("seed %u\n", seed);
+    seed = (unsigned) test_seed();
 
     refunds = 0;
 

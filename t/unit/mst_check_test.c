@@ -1,7 +1,8 @@
 
 #include "mst_gguf_build.h"
-#include "base/mst_time.h"
 #include "model/mst_check.h"
+
+#include "seed.h"
 
 #define MODEL  "build/models/SmolLM2-135M-Instruct.Q4_1.gguf"
 
@@ -286,8 +287,7 @@ test_random(void **state)
 
     (void) state;
 
-    seed = mst_time_ns() | 1;
-    print_message("# seed %llu\n", (unsigned long long) seed);
+    seed = test_seed() | 1;
 
     build(&b, &none);
     build_file(&b);

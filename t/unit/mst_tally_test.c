@@ -9,7 +9,8 @@
 #include <cmocka.h>
 
 #include "base/mst_tally.h"
-#include "base/mst_time.h"
+
+#include "seed.h"
 
 
 typedef struct {
@@ -190,8 +191,7 @@ test_random(void **state)
 
     (void) state;
 
-    seed = (unsigned) mst_time_ns();
-    print_message("seed %u\n", seed);
+    seed = (unsigned) test_seed();
 
     mst_buf_init(&b);
     mst_tally_begin(&b);

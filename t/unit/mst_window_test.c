@@ -19,6 +19,8 @@
 #include "base/mst_time.h"
 #include "base/mst_window.h"
 
+#include "seed.h"
+
 
 #define WINDOW  (16 * MST_S)       /* parts of one second */
 #define T0      (1600 * MST_S)
@@ -161,8 +163,7 @@ test_random(void **state)
 
     (void) state;
 
-    x = mst_time_ns();
-    printf("# seed %llu\n", (unsigned long long) x);
+    x = test_seed();
 
     memset(&w, 0, sizeof(w));
     now = T0;
