@@ -38,7 +38,8 @@ $engine = engine();
 
 # an engine that goes on needs no room; one more is refused if there is none
 
-conf(http => join '', map { "mistral_model x$_ { path null:; }\n" } 1 .. 200);
+conf(connections => 1024,
+     http => join '', map { "mistral_model x$_ { path null:; }\n" } 1 .. 200);
 mark();
 signal 'HUP', master();
 ok(wait_for(sub { log_since() =~ /200 engines need a limit of \d+ open/ }),
@@ -64,6 +65,27 @@ is((post(4))[0], 503, 'requests get 503');
 ok(reload(), 'a reload');
 ok(ready(), 'brings it back');
 stop_nginx();
+
+# connections: a worker needs some for itself
+
+my @models = map { "mistral_model x$_ { path null:; }\n" } 1 .. 9;
+
+for my $listen ('', "listen 127.0.0.1:@{[ free_port() ]} reuseport;") {
+    my $least = 10 * 3 + 3 + ($listen ? 2 : 1);
+
+    conf(http => "@models", server => $listen, connections => $least - 1);
+    isnt(nginx('-t'), 0, 'too few connections for 10 models: nginx -t fails');
+    @told = $S->{out} =~ /\[emerg\] (?:\d+\#\d+: )?([^\n]*)/g;
+    is_deeply(\@told, [$least - 1 . ' worker_connections are not enough for '
+                       . "10 models, at least $least are needed"],
+              'with one sentence, that says how many');
+
+    conf(http => "@models", server => $listen, connections => $least);
+    run_nginx();
+    ok(ready(), "with $least it serves");
+    is(answer(4), text(4), 'and answers');
+    stop_nginx();
+}
 
 # locked memory
 

@@ -51,6 +51,12 @@ ngx_http_mistral_init_zone(ngx_shm_zone_t *zone, void *old)
         return NGX_ERROR;
     }
 
+    if (ngx_http_mistral_engine_connections(mmcf->cycle, mmcf->models.nelts)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
     for (i = 0; i < mmcf->models.nelts; i++) {
 
         if (ngx_http_mistral_identity(mmcf->cycle, mmcf, models[i])

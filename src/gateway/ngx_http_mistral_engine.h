@@ -153,6 +153,10 @@ void ngx_http_mistral_engine_free(ngx_http_mistral_engine_t *e);
 /* may there be n engines more?  Logs why not */
 ngx_int_t ngx_http_mistral_engine_nofile(ngx_cycle_t *cycle, ngx_uint_t n);
 
+/* has a worker connections enough for n engines?  Logs if not */
+ngx_int_t ngx_http_mistral_engine_connections(ngx_cycle_t *cycle,
+    ngx_uint_t n);
+
 /* takes the model's files over */
 void ngx_http_mistral_engine_equip(ngx_cycle_t *cycle,
     ngx_http_mistral_engine_t *e, ngx_http_mistral_model_t *m);

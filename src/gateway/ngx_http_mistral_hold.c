@@ -24,6 +24,7 @@
 #define NGX_HTTP_MISTRAL_MIN_SLOTS  128
 #define NGX_HTTP_MISTRAL_OTHER_FDS  32         /* of an engine, but slots and
                                                   files: some to spare */
+#define NGX_HTTP_MISTRAL_WATCHED    3          /* of an engine, by a worker */
 
 
 static ngx_uint_t ngx_http_mistral_engine_slots(ngx_cycle_t *cycle);
@@ -80,6 +81,42 @@ ngx_http_mistral_engine_nofile(ngx_cycle_t *cycle, ngx_uint_t n)
                   "%ui engines need a limit of %ui open files, it is %ui: "
                   "raise it, \"ulimit -n\" or LimitNOFILE= of a service",
                   n, (ngx_uint_t) need, (ngx_uint_t) rl.rlim_max);
+
+    return NGX_ERROR;
+}
+
+
+/*
+ * nginx counts what listens and a worker's channel; beside them a worker
+ * watches each engine, starts a supervisor now and then, and must have room
+ * for a client.  Without it, it would answer nobody and say nothing.
+ */
+
+ngx_int_t
+ngx_http_mistral_engine_connections(ngx_cycle_t *cycle, ngx_uint_t n)
+{
+    ngx_uint_t        i, need;
+    ngx_listening_t  *ls;
+
+    need = n * NGX_HTTP_MISTRAL_WATCHED + 3;
+    ls = cycle->listening.elts;
+
+    for (i = 0; i < cycle->listening.nelts; i++) {
+
+        /* those of reuseport are another worker's, but for the first */
+
+        if (!ls[i].reuseport || ls[i].worker == 0) {
+            need++;
+        }
+    }
+
+    if (n == 0 || cycle->connection_n >= need) {
+        return NGX_OK;
+    }
+
+    ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                  "%ui worker_connections are not enough for %ui models, at "
+                  "least %ui are needed", cycle->connection_n, n, need);
 
     return NGX_ERROR;
 }

@@ -101,7 +101,7 @@ sub use_server {
 
 sub conf {
     my %o = (main => '', http => '', server => '', events => '', pre => '',
-             workers => 2, model => 'path null:text=closed/answer,rate=50;',
+             connections => 256, workers => 2, model => 'path null:text=closed/answer,rate=50;',
              locations => '', @_);
 
     my $pass = $o{none} ? '' : "location /v1/ { mistral_pass m; }\n"
@@ -121,7 +121,7 @@ env               LSAN_OPTIONS;
 $log
 $run_as
 $o{main}
-events { worker_connections 256; $o{events} }
+events { worker_connections $o{connections}; $o{events} }
 http {
     access_log             off;
     client_body_temp_path  temp;
