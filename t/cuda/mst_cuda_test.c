@@ -9,11 +9,11 @@
  */
 
 #include "cuda_rig.h"
+#include "golden.h"
+#include "round.h"
 
-#define IDS     150
-#define LONG    1500               /* tokens of the long one */
-#define GOLDEN  "t/data/golden/tiny/"
-#define TOKENS  128                /* of a golden one */
+#define IDS   150
+#define LONG  1500                 /* tokens of the long one */
 
 
 /* sequences of different lengths decode together */
@@ -179,96 +179,136 @@ test_long(void **state)
 }
 
 
-static void
-golden_row(const char *name, const json_t *want, const float *got,
-    uint32_t vocab)
+/* logits of a model in double, with the roundings of a device or without */
+
+static double *
+in_double(const char *path, int rounded, const golden_t *g)
 {
-    float     *row;
-    uint32_t   i;
+    double             *logits;
+    mst_err_t           err = { "" };
+    mst_checkpoint_t   *cp;
+    mst_check_files_t   files;
 
-    row = calloc(vocab, sizeof(float));
+    assert_int_equal(mst_check_open(path, &files, &err), MST_OK);
+    cp = mst_checkpoint_open(files.fd, files.n, path, &err);
+    mst_check_close(&files);
+    assert_non_null(cp);
 
-    for (i = 0; i < vocab; i++) {
-        row[i] = (float) json_number_value(json_array_get(want, i));
-    }
+    logits = round_logits(&(round_t) { .cp = cp, .rounded = rounded }, 1,
+                          g->ids, g->n);
+    mst_checkpoint_close(cp);
 
-    rig_compare(name, got, row, 1, vocab);
-    free(row);
+    return logits;
 }
 
 
-/* the stored greedy answer, token by token, where its margin counts */
+static float *
+narrow(const double *x, size_t n)
+{
+    float   *f;
+    size_t   i;
+
+    f = malloc(n * sizeof(float));
+
+    for (i = 0; i < n; i++) {
+        f[i] = (float) x[i];
+    }
+
+    return f;
+}
+
+
+/* a step of many rows is what the model in double with the same roundings is,
+   but for the few that sums in float32 turn */
 
 static void
-golden_answer(const rig_t *cuda, uint32_t *ids, uint32_t n,
-    const json_t *expected, const float *row)
+golden_rounded(const char *name, const char *path, const golden_t *g,
+    const float *got, uint32_t vocab)
 {
-    double            margin, top;
-    size_t            i;
-    uint32_t          id;
-    const json_t     *greedy;
+    double   d, *own, rms, *want;
+    size_t   i, n;
+
+    n = (size_t) g->n * vocab;
+    want = in_double(path, 1, g);
+    own = round_new(n);
+
+    for (i = 0; i < n; i++) {
+        own[i] = (double) got[i];
+    }
+
+    d = round_distance(own, want, n, &rms);
+    print_message("    %.4f, rms %.4f, %s with its roundings\n", d, rms, name);
+    assert_true(d < ROUND_TOLERANCE && rms < ROUND_RMS);
+
+    free(own);
+    free(want);
+}
+
+
+/* token by token, and the stored answer where its margin counts */
+
+static void
+golden_answer(const char *name, const rig_t *cuda, const golden_t *g,
+    const float *want)
+{
+    float            *got;
+    size_t            row;
+    double            top;
+    uint32_t          i, n;
     mst_batch_seq_t   q;
 
-    greedy = json_object_get(expected, "greedy_ids");
-    assert_true(n + json_array_size(greedy) <= TOKENS);
+    row = cuda->vocab;
+    n = g->n - g->prompt;
+    top = rig_top(want, g->n * row);
+    got = malloc((n + 1) * row * sizeof(float));
 
-    for (i = 0; i < json_array_size(greedy); i++) {
-        id = (uint32_t) json_integer_value(json_array_get(greedy, i));
-        margin = json_number_value(json_array_get(
-            json_object_get(expected, "greedy_margins"), i));
-        top = rig_top(row, cuda->vocab);
+    for (i = 0; i <= n; i++) {
+        q = i ? rig_part(cuda, 0, g->ids, g->prompt + i - 1, 1,
+                         MST_LOGITS_LAST)
+              : rig_part(cuda, 0, g->ids, 0, g->prompt, MST_LOGITS_LAST);
+        memcpy(got + i * row, rig_step(cuda, &q, 1), row * sizeof(float));
 
-        if (margin > 2 * RIG_TOLERANCE * top) {
-            assert_int_equal(rig_best(row, cuda->vocab), id);
+        if (i < n && g->margins[g->prompt + i] > 2 * RIG_TOLERANCE * top) {
+            assert_int_equal(rig_best(got + i * row, cuda->vocab),
+                             g->ids[g->prompt + i]);
         }
-
-        ids[n + i] = id;
-        q = rig_part(cuda, 0, ids, n + (uint32_t) i, 1, MST_LOGITS_LAST);
-        row = rig_step(cuda, &q, 1);
     }
+
+    rig_compare(name, got, want + (g->prompt - 1) * row, n + 1, cuda->vocab);
+    free(got);
 }
 
 
 static void
 golden(const char *name)
 {
-    char          path[256];
-    float        *got;
-    rig_t         cuda;
-    size_t        i;
-    json_t       *expected, *prompt;
-    uint32_t      ids[TOKENS], mid, n;
-    json_error_t  e;
+    char       path[256];
+    float     *got, *want;
+    rig_t      cuda;
+    double    *exact;
+    golden_t   g;
 
-    (void) snprintf(path, sizeof(path), GOLDEN "%s/expected.json", name);
-    expected = json_load_file(path, 0, &e);
-    assert_non_null(expected);
-
-    (void) snprintf(path, sizeof(path), GOLDEN "%s", name);
+    golden_load(&g, name);
+    (void) snprintf(path, sizeof(path), GOLDEN_TINY "%s", name);
     rig_path(&cuda, path, 1, RIG_CUDA);
 
-    prompt = json_object_get(expected, "prompt_ids");
-    n = (uint32_t) json_array_size(prompt);
-    mid = (uint32_t) json_integer_value(json_object_get(expected,
-                                                        "mid_position"));
+    /* which is the stored one: t/unit/mst_round_test.c */
 
-    for (i = 0; i < n; i++) {
-        ids[i] = (uint32_t) json_integer_value(json_array_get(prompt, i));
-    }
+    exact = in_double(path, 0, &g);
+    want = narrow(exact, (size_t) g.n * cuda.vocab);
+    got = malloc((size_t) g.n * cuda.vocab * sizeof(float));
 
-    got = malloc((size_t) n * cuda.vocab * sizeof(float));
-    rig_prefill(&cuda, 0, ids, 0, n, 13, got);
-    rig_prefill(&cuda, 0, ids, 0, n, RIG_ROWS, got);
-
-    golden_row(name, json_object_get(expected, "mid_logits"),
-               got + (size_t) mid * cuda.vocab, cuda.vocab);
-    golden_row(name, json_object_get(expected, "last_logits"),
-               got + (size_t) (n - 1) * cuda.vocab, cuda.vocab);
-    golden_answer(&cuda, ids, n, expected,
-                  got + (size_t) (n - 1) * cuda.vocab);
+    rig_prefill(&cuda, 0, g.ids, 0, g.n, 13, got);
+    rig_compare(name, got, want, g.n, cuda.vocab);
+    rig_prefill(&cuda, 0, g.ids, 0, g.n, RIG_ROWS, got);
+    rig_compare(name, got, want, g.n, cuda.vocab);
+    golden_rounded(name, path, &g, got, cuda.vocab);
+    golden_answer(name, &cuda, &g, want);
 
     free(got);
-    json_decref(expected);
+    free(want);
+    free(exact);
+    golden_free(&g);
     rig_close(&cuda);
 }
 
@@ -278,17 +318,41 @@ test_golden(void **state)
 {
     size_t  i;
 
-    static const char *const  names[] = {
-        "llama-f16", "llama-mha", "llama-tied-f32", "ministral-layers",
-        "ministral3-temp", "mistral-plain", "mistral-window", "rope-linear",
-        "rope-llama3", "rope-yarn"
-    };
-
     (void) state;
 
-    for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        golden(names[i]);
+    for (i = 0; golden_dense[i]; i++) {
+        golden(golden_dense[i]);
     }
+}
+
+
+/* the stored rows of a mixture of experts */
+
+static void
+golden_mixture(const char *name)
+{
+    char       path[256];
+    float     *got, *want;
+    rig_t      cuda;
+    golden_t   g;
+
+    golden_load(&g, name);
+    (void) snprintf(path, sizeof(path), GOLDEN_TINY "%s", name);
+    rig_path(&cuda, path, 1, RIG_CUDA);
+    got = malloc((size_t) g.prompt * cuda.vocab * sizeof(float));
+    rig_prefill(&cuda, 0, g.ids, 0, g.prompt, RIG_ROWS, got);
+
+    want = narrow(g.mid_logits, cuda.vocab);
+    rig_compare(name, got + (size_t) g.mid * cuda.vocab, want, 1, cuda.vocab);
+    free(want);
+    want = narrow(g.last_logits, cuda.vocab);
+    rig_compare(name, got + (size_t) (g.prompt - 1) * cuda.vocab, want, 1,
+                cuda.vocab);
+    free(want);
+
+    free(got);
+    golden_free(&g);
+    rig_close(&cuda);
 }
 
 
@@ -336,11 +400,11 @@ test_mixture(void **state)
 
     (void) state;
 
-    golden("mixtral-4x");
+    golden_mixture("mixtral-4x");
     rig_mixture_begin();
 
-    rig_path(&cpu, GOLDEN "mixtral-4x", 0, RIG_CPU);
-    rig_path(&cuda, GOLDEN "mixtral-4x", 0, RIG_CUDA);
+    rig_path(&cpu, GOLDEN_TINY "mixtral-4x", 0, RIG_CPU);
+    rig_path(&cuda, GOLDEN_TINY "mixtral-4x", 0, RIG_CUDA);
     rig_random_ids(ids, 60, cpu.vocab, 5);
     experts(&cpu, &cuda, ids, 60);
     beside(&cpu, &cuda, ids, 60);
