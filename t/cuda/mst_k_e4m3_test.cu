@@ -160,9 +160,10 @@ check_rows(uint32_t rows, uint32_t width)
 }
 
 
-/* product: 0 = the norm alone, 1 = with a product before, 2 = that alone */
+/* product: 0 = the norm alone, 1 = with a product before, 2 = that alone;
+   mul: of the product's x, all rows, 0: they have scales */
 static void
-check_norm(uint32_t rows, uint32_t dim, int product, int biased)
+check_norm(uint32_t rows, uint32_t dim, int product, int biased, float mul)
 {
     size_t               i, r, at, bad;
     double               sum;
@@ -185,6 +186,7 @@ check_norm(uint32_t rows, uint32_t dim, int product, int biased)
     a.gain = product == 2 ? NULL : upload(gain);
     a.to = product == 2 ? NULL : o.to;
     a.scale = o.scale;
+    a.y_mul = mul;
     a.eps = EPS;
     a.dim = dim;
     a.rows = rows;
@@ -204,7 +206,7 @@ check_norm(uint32_t rows, uint32_t dim, int product, int biased)
             hw[at] = h[at];
 
             if (product) {
-                hw[at] += (double) y[at] * xs[r] * ws[i]
+                hw[at] += (double) y[at] * (mul != 0 ? mul : xs[r]) * ws[i]
                           + (biased ? bias[i] : 0);
             }
 
@@ -298,10 +300,11 @@ main(int argc, char **argv)
         check_gate(5, width, 0);
         check_gate(17, width, 1);
 
-        check_norm(3, width, 0, 0);
+        check_norm(3, width, 0, 0, 0);
 
         for (k = 0; k < 4; k++) {
-            check_norm(33, width, 1 + (k & 1), k >> 1);
+            check_norm(33, width, 1 + (k & 1), k >> 1, 0);
+            check_norm(19, width, 1 + (k & 1), k >> 1, 0x1p-6f);
         }
     }
 
