@@ -1,8 +1,12 @@
 
 /*
  * Allocation with a fault switch for tests: see mst_mem.h.
+ *
+ * What is freed later is a list through the blocks themselves.  Each goes from
+ * its end, so that its beginning, which holds the list, goes last.
  */
 
+#include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -11,7 +15,19 @@
 #include "base/mst_mem.h"
 
 
+typedef struct mst_mem_late_s  mst_mem_late_t;
+
+struct mst_mem_late_s {
+    mst_mem_late_t  *next;
+    size_t           left;     /* bytes from here on that we still have */
+};
+
+
 static long  mst_mem_left;     /* 0: never fail; 1: this call fails */
+
+static __thread mst_mem_late_t  *mst_mem_late;
+static __thread size_t           mst_mem_waiting;      /* bytes of it */
+static __thread void           (*mst_mem_wake)(void);  /* NULL: free at once */
 
 
 static int
@@ -86,12 +102,47 @@ mst_memalign(size_t align, size_t size)
 void
 mst_free(void *p)
 {
-    free(p);
+    size_t           size;
+    mst_mem_late_t  *b;
+
+    size = mst_mem_wake && p ? malloc_usable_size(p) : 0;
+
+    if (size < MST_MEM_LARGE) {
+        free(p);
+        return;
+    }
+
+    b = p;
+    b->next = mst_mem_late;
+    b->left = size;
+
+    mst_mem_late = b;
+    mst_mem_waiting += size;
+
+    mst_mem_wake();
 }
 
 
 void
-mst_mem_discard(void *p, size_t size)
+mst_mem_later(void (*wake)(void))
+{
+    mst_mem_wake = wake;
+
+    if (wake == NULL) {
+        (void) mst_mem_release(SIZE_MAX);
+        return;
+    }
+
+    /* else the C library moves what it frees to its heap, which grows by
+       copying and shrinks at once, as far as it can */
+
+    (void) mallopt(M_MMAP_THRESHOLD, MST_MEM_LARGE);
+    (void) mallopt(M_TRIM_THRESHOLD, MST_MEM_LARGE);
+}
+
+
+static void
+mst_mem_discard(char *p, size_t size)
 {
     uintptr_t  page, from, to;
 
@@ -102,6 +153,33 @@ mst_mem_discard(void *p, size_t size)
     if (from < to) {
         (void) madvise((void *) from, to - from, MADV_DONTNEED);
     }
+}
+
+
+size_t
+mst_mem_release(size_t n)
+{
+    size_t           size;
+    mst_mem_late_t  *b;
+
+    while (n && mst_mem_late) {
+        b = mst_mem_late;
+        size = b->left < n ? b->left : n;
+
+        b->left -= size;
+        mst_mem_waiting -= size;
+        n -= size;
+
+        if (b->left) {
+            mst_mem_discard((char *) b + b->left, size);
+
+        } else {
+            mst_mem_late = b->next;
+            free(b);
+        }
+    }
+
+    return mst_mem_waiting;
 }
 
 

@@ -16,9 +16,20 @@ void *mst_realloc(void *p, size_t n, size_t size);
 void *mst_memalign(size_t align, size_t size);  /* not zeroed */
 void mst_free(void *p);                        /* p may be NULL */
 
-/* the whole pages of these bytes, which are ours, go back to the system and
-   hold anything from now on: a part of what a later mst_free() costs */
-void mst_mem_discard(void *p, size_t size);
+/*
+ * To get some MiB back takes a system milliseconds.  Where that is too long,
+ * a thread may put it off: after _later() what it frees of MST_MEM_LARGE bytes
+ * or more waits for _release(), which gives at most so many bytes back and
+ * returns how many wait still.  "wake" is told of each such block; NULL: all
+ * that waits goes, and all else at once from now on.
+ *
+ * In the whole process blocks of that size are mappings of their own then,
+ * which grow without being copied (glibc's dynamic threshold is off).
+ */
+#define MST_MEM_LARGE  (1024 * 1024)
+
+void mst_mem_later(void (*wake)(void));
+size_t mst_mem_release(size_t n);
 
 /* tests: the n-th call from now (1 = the next) and all after it fail */
 void mst_mem_fail_after(long n);               /* 0 switches it off */

@@ -7,6 +7,7 @@
 
 #include "gateway/ngx_http_mistral_request.h"
 
+#include "base/mst_mem.h"
 #include "base/mst_time.h"
 
 
@@ -94,7 +95,7 @@ ngx_http_mistral_body_fini(ngx_http_mistral_ctx_t *ctx)
     ctx->reader = NULL;
 
     if (ctx->text) {
-        ngx_free(ctx->text);
+        mst_free(ctx->text);
         ctx->text = NULL;
     }
 }
@@ -118,7 +119,7 @@ ngx_http_mistral_body_gather(ngx_http_request_t *r, size_t *len)
         size += ngx_buf_size(cl->buf);
     }
 
-    copy = ngx_alloc((size_t) size + 1, r->connection->log);
+    copy = mst_alloc((size_t) size + 1);
     if (copy == NULL) {
         return NULL;
     }
@@ -141,7 +142,7 @@ ngx_http_mistral_body_gather(ngx_http_request_t *r, size_t *len)
                           b->file_pos);
 
         if (n != (ssize_t) (b->file_last - b->file_pos)) {
-            ngx_free(copy);
+            mst_free(copy);
             return NULL;
         }
 

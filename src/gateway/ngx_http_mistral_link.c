@@ -40,6 +40,8 @@ ngx_http_mistral_init_process(ngx_cycle_t *cycle)
         return NGX_OK;
     }
 
+    ngx_http_mistral_memory_init(cycle);
+
     ngx_http_mistral_links = ngx_array_create(cycle->pool,
                                               mmcf->models.nelts,
                                               sizeof(void *));
@@ -253,6 +255,8 @@ ngx_http_mistral_exit_process(ngx_cycle_t *cycle)
 {
     ngx_uint_t                 i;
     ngx_http_mistral_link_t  **links;
+
+    ngx_http_mistral_memory_exit();
 
     if (ngx_http_mistral_links == NULL) {
         return;

@@ -127,6 +127,10 @@ ngx_uint_t ngx_http_mistral_revive_look(ngx_http_mistral_link_t *link);
 /* an engine that nobody else would kill; from the timer of a stale one */
 void ngx_http_mistral_revive_stale(ngx_http_mistral_link_t *link);
 
+/* memory.c: what this worker frees from now on */
+void ngx_http_mistral_memory_init(ngx_cycle_t *cycle);
+void ngx_http_mistral_memory_exit(void);
+
 /* link.c */
 
 /* an order of this worker to a model's engine: mst_shm_t.flush or .knock */

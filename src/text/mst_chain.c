@@ -10,11 +10,10 @@
 
 /* what the steps cost, in bytes of ordinary text */
 #define MST_CHAIN_STEP   4
+#define MST_CHAIN_COPY   8                     /* bytes copied for one */
 
-/* more memory than this, in bytes, is given back after a piece, so much at a
-   time: 16 MiB take a system a millisecond */
-#define MST_CHAIN_DROP       (1024 * 1024)
-#define MST_CHAIN_DROP_COST  1024
+/* longer ones' memory is not kept, bytes of a piece */
+#define MST_CHAIN_KEEP   (256 * 1024)
 
 #define MST_CHAIN_FIRST  0x80000000u           /* in ids */
 
@@ -43,34 +42,6 @@ mst_chain_room(mst_chain_t *c, size_t len)
 }
 
 
-/* merging takes place across bytes that have no token */
-
-static int
-mst_chain_copy(mst_chain_t *c, const char *data, size_t len)
-{
-    size_t  i;
-
-    mst_free(c->copy);
-    c->copy = mst_alloc(len);
-
-    if (c->copy == NULL) {
-        return MST_ERROR;
-    }
-
-    c->len = 0;
-
-    for (i = 0; i < len; i++) {
-        if (c->bpe->byte_id[(unsigned char) data[i]] != MST_BPE_NONE) {
-            c->copy[c->len++] = (unsigned char) data[i];
-        }
-    }
-
-    c->data = c->copy;
-
-    return MST_OK;
-}
-
-
 int
 mst_chain_start(mst_chain_t *c, const mst_bpe_t *b, const char *data,
     size_t len)
@@ -90,17 +61,63 @@ mst_chain_start(mst_chain_t *c, const mst_bpe_t *b, const char *data,
     c->pos = 0;
     c->n = 0;
     c->taken = 0;
-    c->dropped = 0;
 
-    if (b->drops && !b->chars && mst_chain_copy(c, data, len) != MST_OK) {
+    c->rest = NULL;
+    c->first = 0;
+
+    memset(c->dead, 0, (len / 64 + 1) * sizeof(uint64_t));
+
+    if (!b->drops || b->chars) {
+        c->next = mst_trie_longest(&b->trie, c->data, c->len);
+        return MST_OK;
+    }
+
+    mst_free(c->copy);
+    c->copy = mst_alloc(len);
+
+    if (c->copy == NULL) {
         return MST_ERROR;
     }
 
-    memset(c->dead, 0, (c->len / 64 + 1) * sizeof(uint64_t));
-    c->next = mst_trie_longest(&b->trie, c->data, c->len);
-    c->first = 0;
+    c->rest = c->data;
+    c->end = c->rest + len;
+    c->data = c->copy;
+    c->len = 0;
 
     return MST_OK;
+}
+
+
+/* merging takes place across bytes that have no token: 1 if all are out */
+
+static int
+mst_chain_copy(mst_chain_t *c, size_t *budget)
+{
+    size_t                cost;
+    const unsigned char  *p, *stop;
+
+    p = c->rest;
+    stop = (size_t) (c->end - p) / MST_CHAIN_COPY > *budget
+           ? p + *budget * MST_CHAIN_COPY : c->end;
+
+    for ( /* void */ ; p < stop; p++) {
+        if (c->bpe->byte_id[*p] != MST_BPE_NONE) {
+            c->copy[c->len++] = *p;
+        }
+    }
+
+    cost = (size_t) (p - c->rest) / MST_CHAIN_COPY;
+    *budget -= cost < *budget ? cost : *budget;
+    c->rest = p;
+
+    if (p < c->end) {
+        return 0;
+    }
+
+    c->rest = NULL;
+    c->next = mst_trie_longest(&c->bpe->trie, c->data, c->len);
+
+    return 1;
 }
 
 
@@ -234,6 +251,10 @@ mst_chain_run(mst_chain_t *c, size_t *budget)
 {
     size_t  cost;
 
+    if (c->rest && !mst_chain_copy(c, budget)) {
+        return MST_AGAIN;
+    }
+
     while (c->pos < c->len && *budget) {
 
         /* the single symbols are a chain if nothing else is: this cannot be */
@@ -268,36 +289,12 @@ mst_chain_take(mst_chain_t *c, uint32_t *ids, size_t max)
 }
 
 
-int
-mst_chain_drop(mst_chain_t *c, size_t *budget)
+void
+mst_chain_drop(mst_chain_t *c)
 {
-    size_t  n, size;
-
-    size = (size_t) c->size * sizeof(uint32_t);
-
-    if (size <= MST_CHAIN_DROP) {
-        return MST_OK;
+    if (c->size > MST_CHAIN_KEEP) {
+        mst_chain_fini(c);
     }
-
-    while (c->dropped < size) {
-
-        if (*budget == 0) {
-            return MST_AGAIN;
-        }
-
-        n = size - c->dropped < MST_CHAIN_DROP ? size - c->dropped
-                                               : MST_CHAIN_DROP;
-
-        mst_mem_discard((char *) c->ids + c->dropped, n);
-
-        c->dropped += n;
-        *budget -= MST_CHAIN_DROP_COST < *budget ? MST_CHAIN_DROP_COST
-                                                 : *budget;
-    }
-
-    mst_chain_fini(c);
-
-    return MST_OK;
 }
 
 

@@ -44,6 +44,9 @@ typedef struct {
     const mst_bpe_t      *bpe;
     const unsigned char  *data;    /* the piece, or "copy" */
     uint32_t              len;
+    const unsigned char  *rest;    /* of the piece, to be copied yet: up to
+                                      "end"; NULL: nothing is */
+    const unsigned char  *end;
     uint32_t              pos;     /* bytes that the chain covers */
     uint32_t              next;    /* token to try there, or NONE */
     int                   first;   /* it is tried before the longest one */
@@ -56,7 +59,6 @@ typedef struct {
     unsigned char        *copy;    /* [size] without dropped bytes */
     mst_chain_pair_t     *pairs;   /* [MST_CHAIN_PAIRS] */
     mst_chain_hint_t      hints[MST_CHAIN_HINTS];
-    size_t                dropped; /* bytes of ids that are given back */
 } mst_chain_t;
 
 
@@ -65,14 +67,13 @@ typedef struct {
  * stay; over code points each of them must have a token.  _start: MST_OK or
  * MST_ERROR (memory).  _run: MST_OK when done, MST_AGAIN when the budget is
  * used up; takes what it used from *budget.  Then _take until it returns 0,
- * then _drop, which keeps no large memory and has a budget, too: a system
- * takes its time to get pages back.
+ * then _drop, which keeps no large memory.
  */
 int mst_chain_start(mst_chain_t *c, const mst_bpe_t *b, const char *data,
     size_t len);
 int mst_chain_run(mst_chain_t *c, size_t *budget);
 size_t mst_chain_take(mst_chain_t *c, uint32_t *ids, size_t max);
-int mst_chain_drop(mst_chain_t *c, size_t *budget);
+void mst_chain_drop(mst_chain_t *c);
 void mst_chain_fini(mst_chain_t *c);           /* may be called twice */
 
 

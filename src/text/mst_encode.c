@@ -188,10 +188,7 @@ mst_encode_long(mst_encode_t *e, size_t *budget)
         n = mst_chain_take(&e->piece, e->ids + e->n, max);
 
         if (n == 0) {
-            if (mst_chain_drop(&e->piece, budget) != MST_OK) {
-                return MST_AGAIN;
-            }
-
+            mst_chain_drop(&e->piece);
             e->in_long = 0;
             return MST_OK;
         }

@@ -125,6 +125,10 @@ test_random(void **state)
                 s = mst_vocab_token(&m.vocab,
                                     (uint32_t) (rand() % letters));
                 memcpy(text + len, s.data, s.len);
+
+                if (!chars && len < 50 && rand() % 8 == 0) {
+                    text[s.len + len++] = 'x';         /* has no token */
+                }
             }
 
             want_n = mst_bpe_short(&m.bpe, text, len, want, &cost);
@@ -169,6 +173,15 @@ test_repeated(void **state)
     len = (1 << 20) - 1;
     budget = len;
     assert_int_equal(mst_chain_start(&c, &m.bpe, text, len), MST_OK);
+
+    /* bytes without a token are looked for within the budget, too */
+
+    left = 1000;
+    assert_int_equal(mst_chain_run(&c, &left), MST_AGAIN);
+    assert_int_equal(left, 0);
+    assert_non_null(c.rest);
+    assert_int_equal(c.pos, 0);
+
     left = budget;
     assert_int_equal(mst_chain_run(&c, &left), MST_OK);
     assert_true(left > 0);

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/mst_mem.h"
 
@@ -119,41 +120,101 @@ test_fail(void **state)
 }
 
 
-/* whole pages of it lose what they held, and nothing beside them does */
+static int  n_wakes;
+
 
 static void
-test_discard(void **state)
+wake(void)
 {
-    size_t          i, page;
-    unsigned char  *p, *from;
+    n_wakes++;
+}
+
+
+/* bytes of whole pages from p on that are in memory; at most 8 MiB */
+
+static size_t
+resident(const char *p, size_t size)
+{
+    size_t                i, n, page;
+    static unsigned char  in[2049];
+
+    page = (size_t) sysconf(_SC_PAGESIZE);
+    p += page - (uintptr_t) p % page;
+    size = (size - page) / page * page;
+
+    assert_in_range(size / page, 1, sizeof(in));
+    assert_int_equal(mincore((void *) (uintptr_t) p, size, in), 0);
+
+    for (n = 0, i = 0; i < size / page; i++) {
+        n += in[i] & 1;
+    }
+
+    return n * page;
+}
+
+
+/* large blocks go from their ends, so many bytes at a time, small ones at
+   once, and all of them before the thread frees as others do */
+
+static void
+test_later(void **state)
+{
+    char          *p, *q;
+    size_t         left, n;
+
+    static const size_t  mib = 1024 * 1024;
 
     (void) state;
 
-    page = (size_t) sysconf(_SC_PAGESIZE);
-    p = mst_alloc(6 * page);
+    mst_mem_later(wake);
+    n_wakes = 0;
+
+    mst_free(NULL);
+    mst_free(mst_alloc(MST_MEM_LARGE / 2));
+    assert_int_equal(n_wakes, 0);
+    assert_int_equal(mst_mem_release(mib), 0);
+
+    p = mst_alloc(8 * mib);
+    q = mst_alloc(2 * mib);
     assert_non_null(p);
-    memset(p, 7, 6 * page);
+    assert_non_null(q);
+    memset(p, 7, 8 * mib);
+    memset(q, 7, 2 * mib);
 
-    from = p + page - (uintptr_t) p % page;    /* a page's first byte */
+    mst_free(q);
+    assert_int_equal(n_wakes, 1);
+    mst_free(p);
+    assert_int_equal(n_wakes, 2);
 
-    mst_mem_discard(from + 1, 2 * page);       /* one whole page */
+    left = mst_mem_release(0);
+    assert_in_range(left, 10 * mib, 10 * mib + 65536);
+    assert_in_range(resident(p, 8 * mib), 8 * mib - 65536, 8 * mib);
 
-    assert_int_equal(from[page - 1], 7);
-    assert_int_equal(from[2 * page], 7);
-
-    for (i = page; i < 2 * page; i++) {
-        assert_int_equal(from[i], 0);
+    for (n = left; n > 4 * mib; n -= mib) {
+        assert_int_equal(mst_mem_release(mib), n - mib);
+        assert_in_range(resident(p, 8 * mib), n - 3 * mib - 65536,
+                        n - 3 * mib + 65536);
     }
 
-    from[page] = 8;                            /* ours, as before */
-    assert_int_equal(from[page], 8);
+    /* the rest of p and some of q */
 
-    mst_mem_discard(from + 3 * page, page - 1);
-    assert_int_equal(from[3 * page], 7);
-    mst_mem_discard(from + 3 * page, 0);
-    assert_int_equal(from[3 * page], 7);
+    assert_int_equal(mst_mem_release(n - 2 * mib + mib / 2),
+                     2 * mib - mib / 2);
+    assert_in_range(resident(q, 2 * mib), mib, 2 * mib - mib / 4);
 
+    p = mst_alloc(3 * mib);
+    assert_non_null(p);
+    memset(p, 7, 3 * mib);
     mst_free(p);
+    assert_in_range(mst_mem_release(0), 4 * mib, 5 * mib);
+
+    mst_mem_later(NULL);
+    assert_int_equal(mst_mem_release(mib), 0);
+
+    n_wakes = 0;
+    mst_free(mst_alloc(8 * mib));
+    assert_int_equal(n_wakes, 0);
+    assert_int_equal(mst_mem_release(mib), 0);
 }
 
 
@@ -165,7 +226,7 @@ main(void)
         cmocka_unit_test(test_align),
         cmocka_unit_test(test_overflow),
         cmocka_unit_test(test_fail),
-        cmocka_unit_test(test_discard)
+        cmocka_unit_test(test_later)
     };
 
     return cmocka_run_group_tests_name("mst_mem", tests, NULL, NULL);
