@@ -186,6 +186,10 @@ ngx_http_mistral_encode(ngx_http_mistral_ctx_t *ctx, uint64_t end)
             if (rc != NGX_OK) {
                 return rc;
             }
+
+            if (end && mst_time_ns() >= end) {
+                return NGX_AGAIN;
+            }
         }
 
         again = mst_encode_run(source->encode, NGX_HTTP_MISTRAL_BUDGET);
