@@ -151,6 +151,16 @@ sub broken {
         ['no configuration', { config => sub { delete $_[0]{hidden_size} },
                                tensors => $rename },
          qr/hidden_size is missing/, $words],
+        ['a strange configuration', { config => sub {
+             my $c = shift;
+             delete @$c{qw/ hidden_size vocab_size /};
+             @$c{qw/ hidden_act num_hidden_layers /} = ('gelu', 0);
+             $c->{rope_parameters} = { rope_type => 'longrope' } },
+                                      shard => $cut },
+         map({ qr/$_ is missing/ } qw/ hidden_size vocab_size rope_theta /),
+         qr/hidden_act "gelu" is not supported/,
+         qr/num_hidden_layers is 0, limits/,
+         map({ qr/$lies.*\(file $_ of 3\)/ } 1, 2), $words],
         ['all names', { tensors => sub {
              my $h = shift;
              $h->{"x$_"} = delete $h->{$_} for grep { !/__/ } keys %$h } },

@@ -398,7 +398,7 @@ mst_checkpoint_gguf(mst_gguf_t *g, mst_err_t *err)
     c->names = MST_NAMES_GGUF;
     c->gguf = g;
 
-    if (mst_config_gguf(g, &c->config, err) != MST_OK
+    if (mst_config_gguf(g, &c->config, NULL, err) != MST_OK
         || mst_checkpoint_fill(c, err) != MST_OK)
     {
         mst_checkpoint_release(c);
@@ -422,7 +422,8 @@ mst_checkpoint_config_of(mst_checkpoint_t *c, int fd, mst_err_t *err)
         return MST_ERROR;
     }
 
-    rc = mst_config_file_parse(text, len, c->name, &c->names, &c->config, err);
+    rc = mst_config_file_parse(text, len, c->name, &c->names, &c->config,
+                               c->faults, err);
 
     mst_free(text);
 
@@ -562,7 +563,7 @@ mst_checkpoint_examine_gguf(mst_gguf_t *g, mst_faults_t *faults)
         c->faults = faults;
     }
 
-    if (c == NULL || mst_config_gguf(g, &c->config, &err) != MST_OK
+    if (c == NULL || mst_config_gguf(g, &c->config, faults, &err) != MST_OK
         || mst_checkpoint_fill(c, &err) != MST_OK)
     {
         (void) mst_fault_tell(faults, &err);

@@ -166,36 +166,43 @@ mst_config_float(const mst_gguf_t *g, const char *key, double low,
 }
 
 
+/* one that is wrong becomes the highest, which others are not complained of
+   for */
+
 static int
-mst_config_numbers(const mst_gguf_t *g, mst_config_t *c, mst_err_t *err)
+mst_config_number(const mst_gguf_t *g, mst_config_t *c,
+    const mst_config_key_t *k, mst_err_t *err)
 {
-    int                      rc;
-    char                     name[MST_CONFIG_KEY];
-    double                   base, eps;
-    size_t                   i;
-    uint32_t                 value;
-    const mst_config_key_t  *k;
+    int       rc;
+    char      name[MST_CONFIG_KEY];
+    uint32_t  value;
 
-    for (i = 0; i < sizeof(mst_config_keys) / sizeof(*k); i++) {
-        k = &mst_config_keys[i];
+    rc = mst_config_uint(g, mst_config_name(c, k->key, name), k->low, k->high,
+                         &value, err);
 
-        rc = mst_config_uint(g, mst_config_name(c, k->key, name), k->low,
-                             k->high, &value, err);
-
-        if (rc == MST_DECLINED) {
-            if (k->needed) {
-                return mst_gguf_error(g, err, "%s is missing", name);
-            }
-
-            continue;
+    if (rc == MST_DECLINED) {
+        if (!k->needed) {
+            return MST_OK;
         }
 
-        if (rc != MST_OK) {
-            return MST_ERROR;
-        }
-
-        memcpy((char *) c + k->offset, &value, sizeof(value));
+        rc = mst_gguf_error(g, err, "%s is missing", name);
     }
+
+    if (rc != MST_OK) {
+        value = k->high;
+    }
+
+    memcpy((char *) c + k->offset, &value, sizeof(value));
+
+    return rc;
+}
+
+
+static int
+mst_config_floats(const mst_gguf_t *g, mst_config_t *c, mst_err_t *err)
+{
+    char    name[MST_CONFIG_KEY];
+    double  base, eps;
 
     if (mst_config_float(g, mst_config_name(c,
                          "attention.layer_norm_rms_epsilon", name), 1e-12, 0.1,
@@ -314,29 +321,21 @@ mst_config_stops(const mst_gguf_t *g, mst_config_t *c)
 
 
 static int
-mst_config_refuse(const mst_gguf_t *g, const mst_config_t *c, mst_err_t *err)
+mst_config_refuse(const mst_gguf_t *g, const mst_config_t *c,
+    const mst_config_refused_t *r, mst_err_t *err)
 {
-    int                          rc;
-    char                         name[MST_CONFIG_KEY];
-    double                       f;
-    size_t                       i;
-    const mst_config_refused_t  *r;
+    int     rc;
+    char    name[MST_CONFIG_KEY];
+    double  f;
 
-    for (i = 0; i < sizeof(mst_config_refused) / sizeof(*r); i++) {
-        r = &mst_config_refused[i];
-        rc = mst_gguf_float(g, mst_config_name(c, r->key, name), &f, err);
+    rc = mst_gguf_float(g, mst_config_name(c, r->key, name), &f, err);
 
-        if (rc == MST_ERROR) {
-            return rc;
-        }
-
-        if (rc == MST_OK && f != r->usual) {
-            return mst_gguf_error(g, err, "%s is %g: %s is not supported yet",
-                                  name, f, r->what);
-        }
+    if (rc == MST_OK && f != r->usual) {
+        return mst_gguf_error(g, err, "%s is %g: %s is not supported yet",
+                              name, f, r->what);
     }
 
-    return MST_OK;
+    return rc;
 }
 
 
@@ -511,20 +510,66 @@ mst_config_biases(const mst_gguf_t *g, mst_config_t *c)
 }
 
 
-int
-mst_config_gguf(const mst_gguf_t *g, mst_config_t *c, mst_err_t *err)
+static int
+mst_config_tables(const mst_gguf_t *g, mst_config_t *c, mst_faults_t *faults,
+    mst_err_t *err)
 {
+    size_t  i;
+
+    for (i = 0; i < sizeof(mst_config_refused) / sizeof(mst_config_refused_t);
+         i++)
+    {
+        if (mst_fault_pass(faults, mst_config_refuse(g, c,
+                           &mst_config_refused[i], err), err) != MST_OK)
+        {
+            return MST_ERROR;
+        }
+    }
+
+    for (i = 0; i < sizeof(mst_config_keys) / sizeof(mst_config_key_t); i++) {
+        if (mst_fault_pass(faults, mst_config_number(g, c,
+                           &mst_config_keys[i], err), err) != MST_OK)
+        {
+            return MST_ERROR;
+        }
+    }
+
+    return MST_OK;
+}
+
+
+int
+mst_config_gguf(const mst_gguf_t *g, mst_config_t *c, mst_faults_t *faults,
+    mst_err_t *err)
+{
+    size_t     i;
+    uint32_t   told;
     mst_err_t  why;
 
+    static int (*const  steps[])(const mst_gguf_t *, mst_config_t *,
+                                 mst_err_t *) = {
+        mst_config_floats, mst_config_rope, mst_config_attention,
+        mst_config_vocab
+    };
+
     memset(c, 0, sizeof(mst_config_t));
+    told = mst_fault_count(faults);
 
     if (mst_config_arch(g, c, err) != MST_OK
-        || mst_config_refuse(g, c, err) != MST_OK
-        || mst_config_numbers(g, c, err) != MST_OK
-        || mst_config_rope(g, c, err) != MST_OK
-        || mst_config_attention(g, c, err) != MST_OK
-        || mst_config_vocab(g, c, err) != MST_OK)
+        || mst_config_tables(g, c, faults, err) != MST_OK)
     {
+        return MST_ERROR;
+    }
+
+    for (i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+        if (mst_fault_pass(faults, steps[i](g, c, err), err) != MST_OK) {
+            return MST_ERROR;
+        }
+    }
+
+    /* what follows needs all of them */
+
+    if (mst_fault_count(faults) != told) {
         return MST_ERROR;
     }
 

@@ -16,6 +16,7 @@
 #include "base/mst_err.h"
 #include "base/mst_tune.h"
 #include "file/mst_gguf.h"
+#include "model/mst_fault.h"
 #include "model/mst_rope.h"
 
 #define MST_CONFIG_MAX_LAYERS   1024
@@ -63,14 +64,16 @@ typedef struct {
 
 /* of architecture "llama" or "mistral3"; a sentence with file, key, value and
    limit else.  Looks at no tensor but for its presence and the rows of
-   token_embd. */
-int mst_config_gguf(const mst_gguf_t *g, mst_config_t *c, mst_err_t *err);
+   token_embd.  Of these three: MST_ERROR without a sentence where faults were
+   told. */
+int mst_config_gguf(const mst_gguf_t *g, mst_config_t *c,
+    mst_faults_t *faults, mst_err_t *err);
 
 /* "text" is the whole file; name stands before sentences */
 int mst_config_hf(const char *text, size_t len, const char *name,
-    mst_config_t *c, mst_err_t *err);
+    mst_config_t *c, mst_faults_t *faults, mst_err_t *err);
 int mst_config_params(const char *text, size_t len, const char *name,
-    mst_config_t *c, mst_err_t *err);
+    mst_config_t *c, mst_faults_t *faults, mst_err_t *err);
 
 /* then what an operator wants otherwise; a sentence without the file's name,
    and c may be half changed */

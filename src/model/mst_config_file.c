@@ -58,14 +58,15 @@ mst_config_file_read(int fd, const char *name, size_t *len, mst_err_t *err)
 
 int
 mst_config_file_parse(const char *text, size_t len, const char *name,
-    mst_names_t *names, mst_config_t *config, mst_err_t *err)
+    mst_names_t *names, mst_config_t *config, mst_faults_t *faults,
+    mst_err_t *err)
 {
     if (memmem(text, len, "\"dim\"", 5) != NULL) {
         *names = MST_NAMES_MISTRAL;
-        return mst_config_params(text, len, name, config, err);
+        return mst_config_params(text, len, name, config, faults, err);
     }
 
     *names = MST_NAMES_HF;
 
-    return mst_config_hf(text, len, name, config, err);
+    return mst_config_hf(text, len, name, config, faults, err);
 }

@@ -20,7 +20,8 @@ char *mst_config_file_read(int fd, const char *name, size_t *len,
 
 /* the names that its model's tensors have are a matter of the file's form */
 int mst_config_file_parse(const char *text, size_t len, const char *name,
-    mst_names_t *names, mst_config_t *config, mst_err_t *err);
+    mst_names_t *names, mst_config_t *config, mst_faults_t *faults,
+    mst_err_t *err);
 
 
 #endif /* MST_CONFIG_FILE_H */

@@ -48,6 +48,10 @@ static const mst_config_json_key_t  mst_config_hf_keys[] = {
 };
 
 
+typedef int (*mst_config_hf_step_pt)(const mst_config_json_t *j,
+    const json_t *o, const mst_config_hf_class_t *class, mst_config_t *c);
+
+
 /* root: the file's object; *o: where the language model's keys are */
 
 static int
@@ -91,10 +95,12 @@ mst_config_hf_class(const mst_config_json_t *j, const json_t **o,
 
 static int
 mst_config_hf_arch(const mst_config_json_t *j, const json_t *o,
-    const mst_config_hf_class_t *class)
+    const mst_config_hf_class_t *class, mst_config_t *c)
 {
     const char    *arch;
     const json_t  *list;
+
+    (void) c;
 
     list = json_object_get(o, "architectures");
 
@@ -119,21 +125,37 @@ mst_config_hf_arch(const mst_config_json_t *j, const json_t *o,
 /* what would change the numbers, with the one value that does not */
 
 static int
-mst_config_hf_refuse(const mst_config_json_t *j, const json_t *o)
+mst_config_hf_quantised(const mst_config_json_t *j, const json_t *o,
+    const mst_config_hf_class_t *class, mst_config_t *c)
 {
-    double         rotary;
-    const char    *act;
+    const char    *method;
     const json_t  *q;
+
+    (void) class;
+    (void) c;
 
     q = json_object_get(o, "quantization_config");
     q = q ? q : json_object_get(j->root, "quantization_config");
 
     if (json_is_object(q)) {
-        act = json_string_value(json_object_get(q, "quant_method"));
+        method = json_string_value(json_object_get(q, "quant_method"));
         return mst_config_json_error(j, "quantization_config \"%.40s\" is not "
                                      "supported: weights are read as BF16, "
-                                     "F16 or F32", act ? act : "");
+                                     "F16 or F32", method ? method : "");
     }
+
+    return MST_OK;
+}
+
+
+static int
+mst_config_hf_act(const mst_config_json_t *j, const json_t *o,
+    const mst_config_hf_class_t *class, mst_config_t *c)
+{
+    const char  *act;
+
+    (void) class;
+    (void) c;
 
     if (mst_config_json_string(j, o, "hidden_act", &act) != MST_OK) {
         return MST_ERROR;
@@ -143,6 +165,19 @@ mst_config_hf_refuse(const mst_config_json_t *j, const json_t *o)
         return mst_config_json_error(j, "hidden_act \"%.40s\" is not "
                                      "supported, silu is", act);
     }
+
+    return MST_OK;
+}
+
+
+static int
+mst_config_hf_partial(const mst_config_json_t *j, const json_t *o,
+    const mst_config_hf_class_t *class, mst_config_t *c)
+{
+    double  rotary;
+
+    (void) class;
+    (void) c;
 
     rotary = 1;
 
@@ -392,7 +427,7 @@ mst_config_hf_windows(const mst_config_json_t *j, const json_t *o,
 
 static int
 mst_config_hf_experts(const mst_config_json_t *j, const json_t *o,
-    mst_config_t *c)
+    const mst_config_hf_class_t *class, mst_config_t *c)
 {
     static const mst_config_json_key_t  keys[] = {
         { "num_local_experts", mst_config_hf_field(n_experts), 2,
@@ -401,7 +436,7 @@ mst_config_hf_experts(const mst_config_json_t *j, const json_t *o,
           MST_CONFIG_MAX_EXPERTS, 2 }
     };
 
-    if (strcmp(c->arch, "mixtral") != 0) {
+    if (strcmp(class->type, "mixtral") != 0) {
         return MST_OK;
     }
 
@@ -461,21 +496,52 @@ mst_config_hf_rest(const mst_config_json_t *j, const json_t *o,
 
 
 static int
+mst_config_hf_numbers(const mst_config_json_t *j, const json_t *o,
+    const mst_config_hf_class_t *class, mst_config_t *c)
+{
+    (void) class;
+
+    return mst_config_json_table(j, o, mst_config_hf_keys,
+                                 sizeof(mst_config_hf_keys)
+                                 / sizeof(*mst_config_hf_keys), c);
+}
+
+
+static const mst_config_hf_step_pt  mst_config_hf_steps[] = {
+    mst_config_hf_arch, mst_config_hf_quantised, mst_config_hf_act,
+    mst_config_hf_partial, mst_config_hf_numbers, mst_config_hf_rest,
+    mst_config_hf_experts, mst_config_hf_rope
+};
+
+
+static int
 mst_config_hf_read(const mst_config_json_t *j, mst_config_t *c)
 {
+    size_t                        i;
+    uint32_t                      told;
     mst_err_t                     err;
     const json_t                 *o;
     const mst_config_hf_class_t  *class;
 
-    if (mst_config_hf_class(j, &o, &class, c) != MST_OK
-        || mst_config_hf_arch(j, o, class) != MST_OK
-        || mst_config_hf_refuse(j, o) != MST_OK
-        || mst_config_json_table(j, o, mst_config_hf_keys,
-                                 sizeof(mst_config_hf_keys)
-                                 / sizeof(*mst_config_hf_keys), c) != MST_OK
-        || mst_config_hf_rest(j, o, class, c) != MST_OK
-        || mst_config_hf_experts(j, o, c) != MST_OK
-        || mst_config_hf_rope(j, o, class, c) != MST_OK
+    told = mst_fault_count(j->faults);
+
+    if (mst_config_hf_class(j, &o, &class, c) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    for (i = 0; i < sizeof(mst_config_hf_steps) / sizeof(*mst_config_hf_steps);
+         i++)
+    {
+        if (mst_fault_pass(j->faults, mst_config_hf_steps[i](j, o, class, c),
+                           j->err) != MST_OK)
+        {
+            return MST_ERROR;
+        }
+    }
+
+    /* what follows needs all of the numbers */
+
+    if (mst_fault_count(j->faults) != told
         || mst_config_hf_windows(j, o, class, c) != MST_OK)
     {
         return MST_ERROR;
@@ -490,14 +556,14 @@ mst_config_hf_read(const mst_config_json_t *j, mst_config_t *c)
 
 int
 mst_config_hf(const char *text, size_t len, const char *name, mst_config_t *c,
-    mst_err_t *err)
+    mst_faults_t *faults, mst_err_t *err)
 {
     int                rc;
     mst_config_json_t  j;
 
     memset(c, 0, sizeof(mst_config_t));
 
-    if (mst_config_json_open(&j, text, len, name, err) != MST_OK) {
+    if (mst_config_json_open(&j, text, len, name, faults, err) != MST_OK) {
         return MST_ERROR;
     }
 

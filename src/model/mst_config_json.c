@@ -12,11 +12,12 @@
 
 int
 mst_config_json_open(mst_config_json_t *j, const char *text, size_t len,
-    const char *name, mst_err_t *err)
+    const char *name, mst_faults_t *faults, mst_err_t *err)
 {
     json_error_t  e;
 
     j->name = name;
+    j->faults = faults;
     j->err = err;
     j->root = json_loadb(text, len, 0, &e);
 
@@ -179,12 +180,16 @@ mst_config_json_table(const mst_config_json_t *j, const json_t *o,
         rc = mst_config_json_uint(j, o, keys[i].key, keys[i].low,
                                   keys[i].high, &value);
 
-        if (rc == MST_ERROR) {
-            return rc;
+        if (rc == MST_DECLINED && value == 0) {
+            rc = mst_config_json_error(j, "%s is missing", keys[i].key);
         }
 
-        if (rc == MST_DECLINED && value == 0) {
-            return mst_config_json_error(j, "%s is missing", keys[i].key);
+        if (rc == MST_ERROR) {
+            value = keys[i].high;
+        }
+
+        if (mst_fault_pass(j->faults, rc, j->err) != MST_OK) {
+            return MST_ERROR;
         }
 
         memcpy((char *) c + keys[i].offset, &value, sizeof(value));

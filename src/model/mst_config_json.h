@@ -13,18 +13,20 @@
 #include <jansson.h>
 
 #include "model/mst_config.h"
+#include "model/mst_fault.h"
 
 
 typedef struct {
-    const char  *name;             /* of the file, for sentences */
-    json_t      *root;
-    mst_err_t   *err;
+    const char    *name;           /* of the file, for sentences */
+    json_t        *root;
+    mst_faults_t  *faults;         /* NULL: the first one is the end */
+    mst_err_t     *err;
 } mst_config_json_t;
 
 
 /* MST_ERROR: no JSON object */
 int mst_config_json_open(mst_config_json_t *j, const char *text, size_t len,
-    const char *name, mst_err_t *err);
+    const char *name, mst_faults_t *faults, mst_err_t *err);
 void mst_config_json_close(mst_config_json_t *j);
 
 int mst_config_json_error(const mst_config_json_t *j, const char *fmt, ...)
@@ -45,7 +47,8 @@ int mst_config_json_bool(const mst_config_json_t *j, const json_t *o,
 int mst_config_json_string(const mst_config_json_t *j, const json_t *o,
     const char *key, const char **value);
 
-/* a table of numbers that may be absent where the default is not 0 */
+/* a table of numbers that may be absent where the default is not 0; one that
+   is told of becomes the highest, which others are not complained of for */
 typedef struct {
     const char  *key;
     size_t       offset;           /* of the uint32_t in mst_config_t */

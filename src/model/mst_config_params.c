@@ -29,17 +29,33 @@ static const mst_config_json_key_t  mst_config_params_keys[] = {
 
 
 static int
+mst_config_params_refuse(const mst_config_json_t *j, mst_config_t *c)
+{
+    (void) c;
+
+    if (json_is_object(json_object_get(j->root, "quantization"))) {
+        return mst_config_json_error(j, "quantization is not supported: "
+                                     "weights are read as BF16, F16 or F32");
+    }
+
+    return MST_OK;
+}
+
+
+static int
 mst_config_params_numbers(const mst_config_json_t *j, mst_config_t *c)
+{
+    return mst_config_json_table(j, j->root, mst_config_params_keys,
+                                 sizeof(mst_config_params_keys)
+                                 / sizeof(*mst_config_params_keys), c);
+}
+
+
+static int
+mst_config_params_rest(const mst_config_json_t *j, mst_config_t *c)
 {
     double    eps;
     uint32_t  context;
-
-    if (mst_config_json_table(j, j->root, mst_config_params_keys,
-                              sizeof(mst_config_params_keys)
-                              / sizeof(*mst_config_params_keys), c) != MST_OK)
-    {
-        return MST_ERROR;
-    }
 
     eps = 0;
     context = MST_CONFIG_PARAMS_CONTEXT;
@@ -198,19 +214,29 @@ mst_config_params_experts(const mst_config_json_t *j, mst_config_t *c)
 static int
 mst_config_params_read(const mst_config_json_t *j, mst_config_t *c)
 {
+    size_t     i;
+    uint32_t   told;
     mst_err_t  err;
 
-    if (json_is_object(json_object_get(j->root, "quantization"))) {
-        return mst_config_json_error(j, "quantization is not supported: "
-                                     "weights are read as BF16, F16 or F32");
-    }
+    static int (*const  steps[])(const mst_config_json_t *, mst_config_t *) = {
+        mst_config_params_refuse, mst_config_params_numbers,
+        mst_config_params_rest, mst_config_params_rope,
+        mst_config_params_experts
+    };
 
     (void) strcpy(c->arch, "mistral");
+    told = mst_fault_count(j->faults);
 
-    if (mst_config_params_numbers(j, c) != MST_OK
-        || mst_config_params_rope(j, c) != MST_OK
-        || mst_config_params_windows(j, c) != MST_OK
-        || mst_config_params_experts(j, c) != MST_OK)
+    for (i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+        if (mst_fault_pass(j->faults, steps[i](j, c), j->err) != MST_OK) {
+            return MST_ERROR;
+        }
+    }
+
+    /* what follows needs all of the numbers */
+
+    if (mst_fault_count(j->faults) != told
+        || mst_config_params_windows(j, c) != MST_OK)
     {
         return MST_ERROR;
     }
@@ -224,14 +250,14 @@ mst_config_params_read(const mst_config_json_t *j, mst_config_t *c)
 
 int
 mst_config_params(const char *text, size_t len, const char *name,
-    mst_config_t *c, mst_err_t *err)
+    mst_config_t *c, mst_faults_t *faults, mst_err_t *err)
 {
     int                rc;
     mst_config_json_t  j;
 
     memset(c, 0, sizeof(mst_config_t));
 
-    if (mst_config_json_open(&j, text, len, name, err) != MST_OK) {
+    if (mst_config_json_open(&j, text, len, name, faults, err) != MST_OK) {
         return MST_ERROR;
     }
 

@@ -20,7 +20,8 @@ typedef struct {
 } mst_faults_t;
 
 
-/* 1: err was told and is empty again, go on; 0: nobody listens */
+/* 1: err was told and is empty again, go on; 0: nobody listens.  An empty one
+   was told before. */
 static inline int
 mst_fault_tell(mst_faults_t *f, mst_err_t *err)
 {
@@ -28,11 +29,29 @@ mst_fault_tell(mst_faults_t *f, mst_err_t *err)
         return 0;
     }
 
-    f->n++;
-    f->tell(f->data, err);
-    err->text[0] = '\0';
+    if (err->text[0] != '\0') {
+        f->n++;
+        f->tell(f->data, err);
+        err->text[0] = '\0';
+    }
 
     return 1;
+}
+
+
+/* MST_OK: the check passed, or who listens was told why not; go on */
+static inline int
+mst_fault_pass(mst_faults_t *f, int rc, mst_err_t *err)
+{
+    return rc != MST_ERROR || mst_fault_tell(f, err) ? MST_OK : MST_ERROR;
+}
+
+
+/* how many were told; 0 where nobody listens */
+static inline uint32_t
+mst_fault_count(const mst_faults_t *f)
+{
+    return f ? f->n : 0;
 }
 
 

@@ -374,7 +374,8 @@ mistral_inspect_gguf(mistral_inspect_t *m, const mst_check_files_t *files)
 
     /* a file with one strange tensor has a shape all the same */
 
-    m->has_config = (mst_config_gguf(m->gguf, &m->config, NULL) == MST_OK);
+    m->has_config = (mst_config_gguf(m->gguf, &m->config, NULL, NULL)
+                     == MST_OK);
 
     mistral_inspect_model(m);
 

@@ -45,7 +45,7 @@ mistral_random_read(mistral_random_t *r, const char *path)
     }
 
     return mst_config_file_parse(r->text, r->text_len, path, &r->names,
-                                 &r->config, r->err);
+                                 &r->config, NULL, r->err);
 }
 
 

@@ -11,6 +11,43 @@
 #include "model/mst_weight.h"
 
 
+static void
+fuzz_tell(void *data, const mst_err_t *why)
+{
+    (void) data;
+
+    fuzz_check(why->text[0] != '\0');
+}
+
+
+/* who hears every fault hears one where there is one */
+
+static int
+fuzz_config(int (*read)(const char *, size_t, const char *, mst_config_t *,
+                        mst_faults_t *, mst_err_t *),
+    const uint8_t *data, size_t size, mst_config_t *c)
+{
+    mst_err_t     err = { "" };
+    mst_faults_t  faults = { fuzz_tell, NULL, 0 };
+
+    if (read((const char *) data, size, "fuzz", c, &faults, &err) == MST_OK) {
+        fuzz_check(faults.n == 0);
+
+    } else {
+        fuzz_check(faults.n != 0 || err.text[0] != '\0');
+    }
+
+    if (read((const char *) data, size, "fuzz", c, NULL, NULL) == MST_OK) {
+        fuzz_check(faults.n == 0 && err.text[0] == '\0');
+        return MST_OK;
+    }
+
+    fuzz_check(faults.n != 0 || err.text[0] != '\0');
+
+    return MST_ERROR;
+}
+
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -32,9 +69,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     mst_safetensors_close(s);
 
-    if (mst_config_hf((const char *) data, size, "fuzz", &c, NULL) == MST_OK
-        || mst_config_params((const char *) data, size, "fuzz", &c, NULL)
-           == MST_OK)
+    if (fuzz_config(mst_config_hf, data, size, &c) == MST_OK
+        || fuzz_config(mst_config_params, data, size, &c) == MST_OK)
     {
         fuzz_check(c.n_heads % c.n_kv_heads == 0);
         fuzz_check(c.n_used <= c.n_experts);

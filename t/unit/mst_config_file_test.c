@@ -118,14 +118,14 @@ test_form(void **state)
     err.text[0] = '\0';
     names = MST_NAMES_GGUF;
     assert_int_equal(mst_config_file_parse("{\"dim\":64}", 10, "dir", &names,
-                                           &config, &err),
+                                           &config, NULL, &err),
                      MST_ERROR);
     assert_int_equal(names, MST_NAMES_MISTRAL);
     assert_non_null(strstr(err.text, "dir: "));
 
     err.text[0] = '\0';
     assert_int_equal(mst_config_file_parse("{\"hidden_size\":64}", 18, "dir",
-                                           &names, &config, &err),
+                                           &names, &config, NULL, &err),
                      MST_ERROR);
     assert_int_equal(names, MST_NAMES_HF);
     assert_non_null(strstr(err.text, "dir: "));

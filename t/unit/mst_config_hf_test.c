@@ -13,6 +13,8 @@
 
 #include "model/mst_config.h"
 
+#include "mst_faults.h"
+
 #define BASE  "\"hidden_size\":64,\"intermediate_size\":96,"                 \
               "\"num_hidden_layers\":2,\"num_attention_heads\":4,"           \
               "\"vocab_size\":320,\"max_position_embeddings\":128,"
@@ -27,7 +29,7 @@ load(const char *extra, mst_config_t *c, mst_err_t *err)
     len = snprintf(text, sizeof(text), "{" BASE "%s}", extra);
     err->text[0] = '\0';
 
-    return mst_config_hf(text, (size_t) len, "c", c, err);
+    return mst_config_hf(text, (size_t) len, "c", c, NULL, err);
 }
 
 
@@ -167,7 +169,8 @@ test_layers(void **state)
         "\"num_key_value_heads\":2,\"sliding_window\":null}}";
 
     err.text[0] = '\0';
-    assert_int_equal(mst_config_hf(multi, sizeof(multi) - 1, "c", &c, &err),
+    assert_int_equal(mst_config_hf(multi, sizeof(multi) - 1, "c", &c, NULL,
+                                   &err),
                      MST_OK);
     assert_true(c.rope.base == 1e9);
     assert_int_equal(c.tied, 1);
@@ -231,8 +234,54 @@ test_refused(void **state)
     }
 
     err.text[0] = '\0';
-    assert_int_equal(mst_config_hf("[1]", 3, "c", &c, &err), MST_ERROR);
+    assert_int_equal(mst_config_hf("[1]", 3, "c", &c, NULL, &err), MST_ERROR);
     assert_non_null(strstr(err.text, "c: no JSON object"));
+}
+
+
+/* who listens hears all of them, and nothing that is only their consequence */
+
+static void
+test_faults(void **state)
+{
+    told_t        told;
+    mst_err_t     err = { "" };
+    mst_config_t  c;
+
+    static const char  bad[] =
+        "{\"model_type\":\"mistral\",\"architectures\":[\"GPT2LMHeadModel\"],"
+        "\"hidden_act\":\"gelu\",\"partial_rotary_factor\":0.5,"
+        "\"num_hidden_layers\":0,\"intermediate_size\":96,"
+        "\"num_attention_heads\":\"4\",\"eos_token_id\":7,"
+        "\"max_position_embeddings\":128,\"head_dim\":true,"
+        "\"quantization_config\":{\"quant_method\":\"gptq\"},"
+        "\"layer_types\":[\"full_attention\"]}";
+    static const char  good[] =
+        "{\"model_type\":\"llama\"," BASE "\"eos_token_id\":7}";
+
+    (void) state;
+
+    assert_int_equal(mst_config_hf(bad, sizeof(bad) - 1, "c", &c,
+                                   told_init(&told), &err), MST_ERROR);
+    assert_string_equal(err.text, "");
+    assert_string_equal(told.text,
+        "c: architecture \"GPT2LMHeadModel\" is not supported for model_type "
+        "\"mistral\", MistralForCausalLM is\n"
+        "c: quantization_config \"gptq\" is not supported: weights are read as "
+        "BF16, F16 or F32\n"
+        "c: hidden_act \"gelu\" is not supported, silu is\n"
+        "c: partial_rotary_factor 0.5 is not supported\n"
+        "c: num_hidden_layers is 0, limits are 1 and 1024\n"
+        "c: hidden_size is missing\n"
+        "c: num_attention_heads is no integer\n"
+        "c: vocab_size is missing\n"
+        "c: head_dim is no integer\n"
+        "c: rope_theta is missing\n");
+    assert_int_equal(told.faults.n, 10);
+
+    assert_int_equal(mst_config_hf(good, sizeof(good) - 1, "c", &c,
+                                   told_init(&told), &err), MST_OK);
+    assert_int_equal(told.faults.n, 0);
 }
 
 
@@ -243,7 +292,8 @@ main(void)
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_rope),
         cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_refused)
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_faults)
     };
 
     return cmocka_run_group_tests_name("mst_config_hf", tests, NULL, NULL);

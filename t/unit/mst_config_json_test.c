@@ -28,8 +28,9 @@ test_values(void **state)
 
     (void) state;
 
-    assert_int_equal(mst_config_json_open(&j, text, sizeof(text) - 1, "f",
-                                          &err), MST_OK);
+    assert_int_equal(mst_config_json_open(&j, text, sizeof(text) - 1,
+                                          "f", NULL, &err),
+                     MST_OK);
 
     assert_int_equal(mst_config_json_given(j.root, "n"), 1);
     assert_int_equal(mst_config_json_given(j.root, "none"), 0);
@@ -78,7 +79,8 @@ test_values(void **state)
     mst_config_json_close(&j);
 
     err.text[0] = '\0';
-    assert_int_equal(mst_config_json_open(&j, "{", 1, "f", &err), MST_ERROR);
+    assert_int_equal(mst_config_json_open(&j, "{", 1, "f", NULL, &err),
+                     MST_ERROR);
     assert_non_null(strstr(err.text, "f: no JSON object"));
 }
 
@@ -96,8 +98,9 @@ test_stops(void **state)
 
     memset(&c, 0, sizeof(c));
     c.n_vocab = 5;
-    assert_int_equal(mst_config_json_open(&j, text, sizeof(text) - 1, "f",
-                                          &err), MST_OK);
+    assert_int_equal(mst_config_json_open(&j, text, sizeof(text) - 1,
+                                          "f", NULL, &err),
+                     MST_OK);
     assert_int_equal(mst_config_json_stops(&j, j.root, "none", &c), MST_OK);
     assert_int_equal(mst_config_json_stops(&j, j.root, "a", &c), MST_OK);
     assert_int_equal(mst_config_json_stops(&j, j.root, "b", &c), MST_OK);

@@ -13,6 +13,8 @@
 
 #include "model/mst_config.h"
 
+#include "mst_faults.h"
+
 #define BASE  "\"dim\":64,\"n_layers\":4,\"head_dim\":32,\"hidden_dim\":96," \
               "\"n_heads\":4,\"n_kv_heads\":2,\"vocab_size\":320,"           \
               "\"norm_eps\":1e-5"
@@ -27,7 +29,7 @@ load(const char *extra, mst_config_t *c, mst_err_t *err)
     len = snprintf(text, sizeof(text), "{" BASE "%s}", extra);
     err->text[0] = '\0';
 
-    return mst_config_params(text, (size_t) len, "p", c, err);
+    return mst_config_params(text, (size_t) len, "p", c, NULL, err);
 }
 
 
@@ -118,12 +120,43 @@ test_refused(void **state)
 }
 
 
+static void
+test_faults(void **state)
+{
+    told_t        told;
+    mst_err_t     err = { "" };
+    mst_config_t  c;
+
+    static const char  bad[] =
+        "{\"dim\":64,\"n_layers\":4,\"hidden_dim\":\"a\",\"n_kv_heads\":0,"
+        "\"vocab_size\":320,\"head_dim\":32,\"sliding_window\":[1,2,3],"
+        "\"quantization\":{},\"moe\":{\"num_experts\":4}}";
+
+    (void) state;
+
+    assert_int_equal(mst_config_params(bad, sizeof(bad) - 1, "p", &c,
+                                       told_init(&told), &err), MST_ERROR);
+    assert_string_equal(err.text, "");
+    assert_string_equal(told.text,
+        "p: quantization is not supported: weights are read as BF16, F16 or "
+        "F32\n"
+        "p: hidden_dim is no integer\n"
+        "p: n_heads is missing\n"
+        "p: n_kv_heads is 0, limits are 1 and 1024\n"
+        "p: norm_eps is missing\n"
+        "p: rope_theta is missing, and programs disagree about what it then "
+        "is: add it\n"
+        "p: num_experts_per_tok is missing\n");
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_values),
-        cmocka_unit_test(test_refused)
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_faults)
     };
 
     return cmocka_run_group_tests_name("mst_config_params", tests, NULL,

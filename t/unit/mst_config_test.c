@@ -2,6 +2,8 @@
 #include "mst_gguf_build.h"
 #include "model/mst_config.h"
 
+#include "mst_faults.h"
+
 #define MODEL  "build/models/SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
@@ -420,6 +422,7 @@ test_cases(void **state)
 {
     char           want[512];
     size_t         i;
+    told_t         told;
     build_t        b;
     mst_err_t      err;
     mst_gguf_t    *g;
@@ -438,7 +441,7 @@ test_cases(void **state)
         g = build_open(&b);
         err.text[0] = '\0';
 
-        if (mst_config_gguf(g, &c, &err) == MST_OK) {
+        if (mst_config_gguf(g, &c, NULL, &err) == MST_OK) {
             if (cases[i].text) {
                 fail_msg("case %zu is good, expected \"%s\"", i,
                          cases[i].text);
@@ -450,12 +453,68 @@ test_cases(void **state)
             (void) snprintf(want, sizeof(want), "test.gguf: %s",
                             cases[i].text ? cases[i].text : "nothing");
             assert_string_equal(err.text, want);
-            assert_int_equal(mst_config_gguf(g, &c, NULL), MST_ERROR);
+            assert_int_equal(mst_config_gguf(g, &c, NULL, NULL), MST_ERROR);
+
+            /* who would hear more hears this first */
+
+            err.text[0] = '\0';
+            assert_int_equal(mst_config_gguf(g, &c, told_init(&told), &err),
+                             MST_ERROR);
+            (void) mst_fault_tell(&told.faults, &err);
+            (void) strcat(want, "\n");
+            assert_memory_equal(told.text, want, strlen(want));
         }
 
         mst_gguf_close(g);
         build_fini(&b);
     }
+}
+
+
+static void
+test_faults(void **state)
+{
+    told_t         told;
+    build_t        b;
+    mst_err_t      err = { "" };
+    mst_gguf_t    *g;
+    mst_config_t   c;
+
+    (void) state;
+
+    build_init(&b);
+    build_string(&b, "general.architecture", "llama");
+    build_u32(&b, "llama.block_count", 0);
+    build_u32(&b, "llama.embedding_length", 96);
+    build_string(&b, "llama.attention.head_count", "six");
+    build_f32(&b, "llama.attention.clamp_kqv", 8);
+    build_f32(&b, "llama.rope.freq_base", 0);
+    build_f32(&b, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
+    build_string(&b, "llama.rope.scaling.type", "longrope");
+    build_f32(&b, "llama.logit_scale", 2);
+
+    g = build_open(&b);
+
+    assert_int_equal(mst_config_gguf(g, &c, told_init(&told), &err),
+                     MST_ERROR);
+    assert_string_equal(err.text, "");
+    assert_string_equal(told.text,
+        "test.gguf: llama.attention.clamp_kqv is 8: clamping of attention is "
+        "not supported yet\n"
+        "test.gguf: llama.logit_scale is 2: scaling of logits is not supported "
+        "yet\n"
+        "test.gguf: llama.block_count is 0, limits are 1 and 1024\n"
+        "test.gguf: llama.feed_forward_length is missing\n"
+        "test.gguf: llama.attention.head_count has type STRING, an integer is "
+        "needed\n"
+        "test.gguf: llama.context_length is missing\n"
+        "test.gguf: llama.rope.freq_base is 0, limits are 1 and 1e+12\n"
+        "test.gguf: llama.rope.scaling.type is \"longrope\": such rope scaling "
+        "is not supported yet, linear and yarn are\n"
+        "test.gguf: tensor \"token_embd.weight\" is missing\n");
+
+    mst_gguf_close(g);
+    build_fini(&b);
 }
 
 
@@ -467,7 +526,7 @@ load(build_t *b, mst_config_t *c)
 
     g = build_open(b);
 
-    if (mst_config_gguf(g, c, &err) != MST_OK) {
+    if (mst_config_gguf(g, c, NULL, &err) != MST_OK) {
         fail_msg("%s", err.text);
     }
 
@@ -573,7 +632,7 @@ test_model(void **state)
 
     g = mst_gguf_open(MODEL, &err);
 
-    if (g == NULL || mst_config_gguf(g, &c, &err) != MST_OK) {
+    if (g == NULL || mst_config_gguf(g, &c, NULL, &err) != MST_OK) {
         fail_msg("%s", err.text);
     }
 
@@ -599,6 +658,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_cases),
+        cmocka_unit_test(test_faults),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_extras),
         cmocka_unit_test(test_model)
