@@ -124,6 +124,10 @@ class Tekken:
                 {"rank": i, "token_str": every.get(i, "<SPECIAL_%d>" % i),
                  "is_control": True} for i in range(n)]
             t.pop("multimodal", None)
+            if version >= 15:
+                t["model_settings_builder"] = {"reasoning_effort": {
+                    "type": "enum", "values": ["none", "high"],
+                    "accepts_none": True, "default": "none"}}
             self.file = "%s/tekken_v%d.json" % (directory, version)
             json.dump(t, open(self.file, "w"))
 
@@ -458,8 +462,12 @@ def main():
 
     v3 = Tekken(directory)
     v11 = Tekken(directory, 11, [("[ARGS]", 32), ("[CALL_ID]", 33)])
-    v13 = Tekken(directory, 13, [("[ARGS]", 32), ("[CALL_ID]", 33),
-                                 ("[THINK]", 34), ("[/THINK]", 35)])
+    v7 = Tekken(directory, 7)
+    thinks = [("[ARGS]", 32), ("[CALL_ID]", 33), ("[THINK]", 34),
+              ("[/THINK]", 35)]
+    v13 = Tekken(directory, 13, thinks)
+    v15 = Tekken(directory, 15, thinks + [("[MODEL_SETTINGS]", 37),
+                                          ("[/MODEL_SETTINGS]", 38)])
     spm = "mistral_instruct_tokenizer_"
 
     cases = [
@@ -470,8 +478,10 @@ def main():
         Case("v3", Spm(spm + "240323.model.v3"), as_list, text=False),
         Case("v7", Spm(spm + "241114.model.v7"), as_list),
         Case("v3-tekken", v3, as_list, text=False),
+        Case("v7-tekken", v7, as_list),
         Case("v11", v11, as_named(True), ids=True),
-        Case("v13", v13, as_named(False), think=True)]
+        Case("v13", v13, as_named(False), think=True),
+        Case("v15", v15, as_named(False), think=True)]
 
     tz = json.dumps(LATER[1])
     tags = '<tool_call>\n{"name": "get_time", "arguments": {"tz": oh no}}\n' \
