@@ -331,6 +331,30 @@ SKIP: {
             \ there\ is\ a\ driver\ \(2:}x, 'no driver: a warning');
 }
 
+# a cache of measurements is made; where it cannot be it is a warning
+
+tuning('', 'made');
+ok(-d "$prefix/made", 'tuning_cache makes a directory');
+is((stat "$prefix/made")[2] & 0777, 0700, 'for the engine alone');
+tuning('', 'made');
+tuning('cannot be created, so that each start measures (2: No such file or'
+       . ' directory)', 'no/such/dir');
+tuning('is no directory, so that each start measures', 'plain');
+
+SKIP: {
+    skip 'another user is for root to name', 3 if $> != 0;
+
+    my ($user, $uid) = map { scalar getpwuid($_), $_ } 65534;
+
+    is((stat "$prefix/made")[4], 0 + `id -u nobody`, 'of the user');
+    chmod 0755, "$prefix/dir";
+    tuning("is not writable by user \"$user\", so that each start measures",
+           'dir');
+    chown $uid, -1, "$prefix/dir";
+    tuning('', 'dir');
+    chown 0, -1, "$prefix/dir";
+}
+
 fails('mistral_model "a/b" { path null:; }',
       'invalid model name "a/b", it must be of letters, digits and "._-" in');
 fails('mistral_model "$a" { path null:; }', 'invalid model name "$a"');
@@ -683,6 +707,21 @@ done_testing();
 
 sub model {
     return "mistral_model m { $_[0] }";
+}
+
+
+# what "nginx -t" says of a directory for measurements: a warning or nothing
+
+sub tuning {
+    my ($text, $dir) = @_;
+
+    my ($rc, $out) = check(model("path null:; device cuda:0; tuning_cache $dir;"));
+    my @warn = grep { /tuning_cache/ } split /\n/, $out;
+
+    ok($rc == 0 && ($text eq '' ? !@warn : @warn == 1
+                    && index($warn[0], "[warn] tuning_cache \"$prefix/$dir\" of"
+                             . " mistral_model \"m\" $text") >= 0),
+       $text || "tuning_cache $dir") or diag $out;
 }
 
 

@@ -228,6 +228,12 @@ ngx_uint_t ngx_http_mistral_model_has_name(ngx_http_mistral_model_t *m,
 ngx_int_t ngx_http_mistral_file_read(ngx_conf_t *cf, ngx_str_t *path,
     size_t max, ngx_str_t *text);
 
+/* dir.c: NGX_OK: it is there, or it was made; *user, if not NULL, is workers'
+   and cannot write to it.  NGX_DECLINED: it is no directory; NGX_ERROR: it
+   cannot be made, ngx_errno says why. */
+ngx_int_t ngx_http_mistral_dir(ngx_cycle_t *cycle, const char *path,
+    const char **user);
+
 /* model.c */
 char *ngx_http_mistral_model_block(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

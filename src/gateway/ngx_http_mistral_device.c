@@ -338,8 +338,6 @@ ngx_http_mistral_device_invariant(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
 }
 
 
-/* a directory that the engine's user writes to, or not: it is no error */
-
 static char *
 ngx_http_mistral_device_tuned(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
 {
@@ -371,6 +369,42 @@ ngx_http_mistral_device_tuned(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
     ngx_memcpy(m->setup->tuned, path.data, path.len);
 
     return NGX_CONF_OK;
+}
+
+
+/* a directory that the engine's user cannot write to is no error */
+
+void
+ngx_http_mistral_device_tuning(ngx_cycle_t *cycle, ngx_http_mistral_model_t *m)
+{
+    char        *dir;
+    ngx_err_t    err;
+    ngx_int_t    rc;
+    const char  *user;
+
+    dir = m->setup->tuned;
+
+    if (dir[0] == '\0') {
+        return;
+    }
+
+    rc = ngx_http_mistral_dir(cycle, dir, &user);
+
+    if (rc == NGX_OK && user == NULL) {
+        return;
+    }
+
+    err = rc == NGX_ERROR ? ngx_errno : 0;
+
+    /* the parser's log: "nginx -t" shows it at any level of error_log */
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, err,
+                  "tuning_cache \"%s\" of mistral_model \"%V\" %s%s%s, so "
+                  "that each start measures", dir, &m->name,
+                  rc == NGX_ERROR ? "cannot be created"
+                  : rc == NGX_DECLINED ? "is no directory"
+                  : "is not writable by user \"",
+                  user ? user : "", user ? "\"" : "");
 }
 
 

@@ -65,6 +65,8 @@ ngx_http_mistral_init_zone(ngx_shm_zone_t *zone, void *old)
             return NGX_ERROR;
         }
 
+        ngx_http_mistral_device_tuning(mmcf->cycle, models[i]);
+
         if (omcf != NULL) {
             models[i]->engine = ngx_http_mistral_find_engine(omcf,
                                                             models[i]->hash);

@@ -88,6 +88,10 @@ ngx_int_t ngx_http_mistral_device_check(ngx_conf_t *cf,
 ngx_int_t ngx_http_mistral_device_library(ngx_conf_t *cf,
     ngx_http_mistral_main_conf_t *mmcf);
 
+/* once the user is known */
+void ngx_http_mistral_device_tuning(ngx_cycle_t *cycle,
+    ngx_http_mistral_model_t *m);
+
 /* load.c */
 ngx_http_mistral_model_t *ngx_http_mistral_model_create(ngx_conf_t *cf,
     ngx_str_t *name);

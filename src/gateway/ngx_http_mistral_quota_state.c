@@ -17,12 +17,10 @@
 #include "gateway/ngx_http_mistral_limit.h"
 
 #include <fcntl.h>
-#include <grp.h>
 
 #include "base/mst_tally.h"
 
 
-#define NGX_HTTP_MISTRAL_QUOTA_GROUPS  64
 #define NGX_HTTP_MISTRAL_QUOTA_FILE    (64 << 20)      /* bytes, and ... */
 #define NGX_HTTP_MISTRAL_QUOTA_RATIO   4       /* times the zone: a line is
                                                   less than that of a node */
@@ -33,8 +31,6 @@ static ngx_int_t ngx_http_mistral_quota_directory(
     ngx_http_mistral_limit_zone_t *zone);
 static ngx_int_t ngx_http_mistral_quota_regular(
     ngx_http_mistral_limit_zone_t *zone);
-static ngx_uint_t ngx_http_mistral_quota_writable(ngx_core_conf_t *ccf,
-    struct stat *st);
 static ngx_int_t ngx_http_mistral_quota_read(
     ngx_http_mistral_limit_zone_t *zone, struct stat *st, mst_buf_t *in);
 static void ngx_http_mistral_quota_load(ngx_http_mistral_limit_zone_t *zone);
@@ -72,13 +68,10 @@ ngx_http_mistral_quota_init(ngx_http_mistral_limit_zone_t *zone,
 static ngx_int_t
 ngx_http_mistral_quota_directory(ngx_http_mistral_limit_zone_t *zone)
 {
-    u_char           *slash;
-    ngx_str_t         dir;
-    struct stat       st;
-    ngx_core_conf_t  *ccf;
-
-    ccf = (ngx_core_conf_t *) ngx_get_conf(zone->cycle->conf_ctx,
-                                           ngx_core_module);
+    u_char      *slash;
+    ngx_int_t    rc;
+    ngx_str_t    dir;
+    const char  *user;
 
     slash = (u_char *) strrchr((char *) zone->state.data, '/');
     dir.len = ngx_max(slash - zone->state.data, 1);
@@ -90,36 +83,27 @@ ngx_http_mistral_quota_directory(ngx_http_mistral_limit_zone_t *zone)
 
     (void) ngx_cpystrn(dir.data, zone->state.data, dir.len + 1);
     zone->directory = dir;
+    rc = ngx_http_mistral_dir(zone->cycle, (char *) dir.data, &user);
 
-    if (stat((char *) dir.data, &st) == -1) {
-
-        if (ngx_errno != NGX_ENOENT || mkdir((char *) dir.data, 0700) == -1
-            || (geteuid() == 0
-                && chown((char *) dir.data, ccf->user, (gid_t) -1) == -1))
-        {
-            ngx_log_error(NGX_LOG_EMERG, zone->cycle->log, ngx_errno,
-                          "cannot create directory \"%V\" for the state of "
-                          "mistral_quota_zone \"%V\"", &dir, &zone->name);
-            return NGX_ERROR;
-        }
-
-        return NGX_OK;
+    if (rc == NGX_ERROR) {
+        ngx_log_error(NGX_LOG_EMERG, zone->cycle->log, ngx_errno,
+                      "cannot create directory \"%V\" for the state of "
+                      "mistral_quota_zone \"%V\"", &dir, &zone->name);
+        return NGX_ERROR;
     }
 
-    if (!S_ISDIR(st.st_mode)) {
+    if (rc == NGX_DECLINED) {
         ngx_log_error(NGX_LOG_EMERG, zone->cycle->log, 0,
                       "\"%V\" of mistral_quota_zone \"%V\" is no directory",
                       &dir, &zone->name);
         return NGX_ERROR;
     }
 
-    /* only a warning: there may be other permissions than these */
-
-    if (geteuid() == 0 && !ngx_http_mistral_quota_writable(ccf, &st)) {
+    if (user) {
         ngx_log_error(NGX_LOG_WARN, zone->cycle->log, 0,
                       "directory \"%V\" of mistral_quota_zone \"%V\" is not "
                       "writable by user \"%s\": the state cannot be saved",
-                      &dir, &zone->name, ccf->username);
+                      &dir, &zone->name, user);
     }
 
     return NGX_OK;
@@ -142,39 +126,6 @@ ngx_http_mistral_quota_regular(ngx_http_mistral_limit_zone_t *zone)
                   "regular file", &zone->state, &zone->name);
 
     return NGX_ERROR;
-}
-
-
-static ngx_uint_t
-ngx_http_mistral_quota_writable(ngx_core_conf_t *ccf, struct stat *st)
-{
-    int    i, n;
-    gid_t  groups[NGX_HTTP_MISTRAL_QUOTA_GROUPS];
-
-    if (ccf->user == 0) {
-        return 1;
-    }
-
-    if (st->st_uid == ccf->user) {
-        return (st->st_mode & 0300) == 0300;
-    }
-
-    n = NGX_HTTP_MISTRAL_QUOTA_GROUPS;
-
-    if (ccf->username == NULL
-        || getgrouplist(ccf->username, ccf->group, groups, &n) == -1)
-    {
-        groups[0] = ccf->group;
-        n = 1;
-    }
-
-    for (i = 0; i < n; i++) {
-        if (st->st_gid == groups[i]) {
-            return (st->st_mode & 0030) == 0030;
-        }
-    }
-
-    return (st->st_mode & 0003) == 0003;
 }
 
 
