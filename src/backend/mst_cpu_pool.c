@@ -23,7 +23,8 @@
 #include "backend/mst_cpu_group.h"
 #include "backend/mst_cpu_pool.h"
 
-#define MST_CPU_POOL_SPINS      3000   /* of about 30 ns */
+#define MST_CPU_POOL_SPINS      3000   /* within a job; of about 30 ns */
+#define MST_CPU_POOL_SPINS_GAP  15000  /* between two */
 #define MST_CPU_POOL_SPINS_LOW  50
 #define MST_CPU_POOL_NEAR       8      /* threads that may all look at a word
                                           while others change it */
@@ -49,10 +50,11 @@ struct mst_cpu_pool_s {
     uint32_t                wakes;     /* so far; what they sleep on */
     _Alignas(64) uint32_t   n;
     uint32_t                n_started; /* pthreads, to be joined */
-    uint32_t                spins;     /* before a thread sleeps for lack of
-                                          work */
-    uint32_t                patience;  /* the same within a job; all threads
-                                          write, any value will do */
+    uint32_t                gap;       /* spins before a thread sleeps for lack
+                                          of a job */
+    uint32_t                spins;     /* the same within a job, at most */
+    uint32_t                patience;  /* ... and now; all threads write, any
+                                          value will do */
     const uint64_t         *look;      /* what waiting threads look at */
 
     /* the job; who is at a phase of it may read */
@@ -361,7 +363,7 @@ mst_cpu_pool_thread(void *data)
     __atomic_store_n(&start->taken, 1, __ATOMIC_RELEASE);
 
     for (seen = 0; /* void */ ; /* void */ ) {
-        (void) mst_cpu_pool_await(p, seen, 1, p->spins);
+        (void) mst_cpu_pool_await(p, seen, 1, p->gap);
 
         if (__atomic_load_n(p->look, __ATOMIC_RELAXED) & MST_CPU_POOL_STOP) {
             return NULL;
@@ -479,8 +481,14 @@ mst_cpu_pool_create(uint32_t n, mst_err_t *err)
 
     /* who spins on a core that the awaited thread needs only delays it */
 
-    p->spins = n <= mst_cpu_pool_cores() ? MST_CPU_POOL_SPINS
-                                         : MST_CPU_POOL_SPINS_LOW;
+    p->gap = MST_CPU_POOL_SPINS_LOW;
+    p->spins = MST_CPU_POOL_SPINS_LOW;
+
+    if (n <= mst_cpu_pool_cores()) {
+        p->gap = MST_CPU_POOL_SPINS_GAP;
+        p->spins = MST_CPU_POOL_SPINS;
+    }
+
     p->patience = p->spins;
 
     if (mst_cpu_pool_start(p, err) != MST_OK) {

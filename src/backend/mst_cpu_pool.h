@@ -8,10 +8,12 @@
  * waits for a thread that has nothing in hand.  nginx's workers wake up once a
  * token, on the cores that compute it.
  *
- * A waiting thread spins for about 0.1 ms, which covers the gap between two
- * steps of a busy engine, then sleeps on a futex: an idle engine costs no
- * CPU.  Where others use the same cores and waits are long, threads spin less
- * and less between phases, which leaves the core to whoever is waited for.
+ * A thread without a job spins for about 0.4 ms, which covers the gap between
+ * two steps of a busy engine with tokens of a batch to be drawn, then sleeps on
+ * a futex: an idle engine costs no CPU.  To be woken takes longer than the
+ * gap, and costs the thread that begins the step a system call.  Between
+ * phases it is 0.1 ms, and where others use the same cores and waits are long,
+ * less and less, which leaves the core to whoever is waited for.
  *
  * The thread that calls mst_cpu_pool_run() is thread 0.
  */

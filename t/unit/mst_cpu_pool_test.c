@@ -241,11 +241,11 @@ late_test(void **state)
 
 
 static double
-cpu_seconds(void)
+seconds(clockid_t clock)
 {
     struct timespec  ts;
 
-    (void) clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+    (void) clock_gettime(clock, &ts);
 
     return (double) ts.tv_sec + (double) ts.tv_nsec * 1e-9;
 }
@@ -267,13 +267,74 @@ idle_test(void **state)
     run(p, &j, count, 1, 1);
     usleep(20000);
 
-    used = cpu_seconds();
+    used = seconds(CLOCK_PROCESS_CPUTIME_ID);
     usleep(500000);
-    used = cpu_seconds() - used;
+    used = seconds(CLOCK_PROCESS_CPUTIME_ID) - used;
     print_message("idle: %.3f %% of a core\n", used * 200);
     assert_true(used < 0.005 * 0.5);
 
     mst_cpu_pool_destroy(p);
+}
+
+
+/* what thread 1 has used until now */
+
+static void
+used_by_one(void *data, uint32_t phase, uint32_t thread, int last)
+{
+    (void) phase;
+    (void) last;
+
+    if (thread == 1) {
+        *(double *) data = seconds(CLOCK_THREAD_CPUTIME_ID);
+    }
+}
+
+
+/* who waits for the next step of a busy engine does not sleep: for so long it
+   looks for one, in time of its own, which others on its core do not change */
+
+static void
+gap_test(void **state)
+{
+#if defined(__x86_64__)
+    int                 i;
+    double              now, before, least;
+    mst_err_t           err = { "" };
+    mst_cpu_pool_t     *p;
+    mst_cpu_pool_job_t  job = { 0 };
+
+    (void) state;
+
+    if (mst_cpu_pool_cores() < 2) {
+        skip();
+    }
+
+    p = mst_cpu_pool_create(2, &err);
+    assert_non_null(p);
+
+    job.run = used_by_one;
+    job.data = &now;
+    job.n_phases = 1;
+    job.all = 1;
+    least = 1;
+
+    mst_cpu_pool_run(p, &job);
+
+    for (i = 0; i < 8; i++) {
+        before = now;
+        usleep(20000);
+        mst_cpu_pool_run(p, &job);
+        least = now - before < least ? now - before : least;
+    }
+
+    print_message("a gap without sleep: %.3f ms\n", least * 1000);
+    assert_true(least > 0.00025);
+    mst_cpu_pool_destroy(p);
+#else
+    (void) state;
+    skip();
+#endif
 }
 
 
@@ -333,6 +394,7 @@ main(void)
         cmocka_unit_test(all_test),
         cmocka_unit_test(late_test),
         cmocka_unit_test(idle_test),
+        cmocka_unit_test(gap_test),
         cmocka_unit_test(cores_test),
         cmocka_unit_test(error_test)
     };
