@@ -3,13 +3,13 @@
  * The engine process's loop: see mst_serve.h.
  *
  * A pass: look at all slots (new owners, leaving owners) and read what
- * their rings hold, one engine step, statistics, then flush all outboxes
- * and wake the workers that sleep, each once.
+ * their rings hold, one engine step, then tell what it brought: statistics,
+ * outboxes into the rings, and a wake-up for each worker that sleeps.
  *
- * A worker wakes up on one of the cores that compute.  Were that before the
- * next step has begun, it could be the core of this thread, and then the
- * others had nothing to do meanwhile: with "late" the wake-up follows when
- * they have.
+ * What this thread does between two steps keeps all that compute, and a
+ * worker wakes up on one of their cores, which could be that of this thread:
+ * with "late" it tells of a step when the next one has begun and the others
+ * have something to do.
  */
 
 #include <errno.h>
@@ -293,19 +293,36 @@ mst_serve_pass(mst_serve_t *s, uint64_t *wake_ns, mst_err_t *err)
 
     rc = mst_engine_step(s->engine, mst_time_ns(), wake_ns, err);
 
-    mst_serve_ring(s);                         /* where no step has begun */
+    mst_serve_tell(s);                         /* where no step has begun */
 
     now = mst_time_ns();
 
     mst_serve_call_doom(s, now);
-    mst_serve_stats(s, now);
-    mst_serve_call_flush(s, now);
+
+    s->due = 1;
 
     if (!s->conf.late || rc != MST_OK) {
-        mst_serve_ring(s);
+        mst_serve_tell(s);
+    }
+
+    /* not by tell(), which may be within a step: sequences end */
+
+    if (s->blocked) {
+        mst_serve_call_choke(s, now);
     }
 
     return (rc == MST_AGAIN && more) ? MST_OK : rc;
+}
+
+
+void
+mst_serve_tell(mst_serve_t *s)
+{
+    if (s->due) {
+        s->due = 0;
+        mst_serve_stats(s, mst_time_ns());
+        mst_serve_call_flush(s);
+    }
 }
 
 

@@ -32,7 +32,8 @@ typedef struct {
     int               life_fd;     /* -1 = none */
     uint32_t          engine_epoch;
     const mst_log_t  *log;         /* may be NULL */
-    int               late;        /* workers are woken by mst_serve_ring() */
+    int               late;        /* mst_serve_tell() is called from inside
+                                      each step */
 } mst_serve_conf_t;
 
 
@@ -63,9 +64,9 @@ void mst_serve_event(void *data, const mst_event_t *ev);
 int mst_serve_run(mst_serve_t *s, mst_engine_t *e,
     const mst_serve_info_t *info, mst_err_t *err);
 
-/* from inside a step, once other threads compute: wakes those for whom there
-   are records, if there are any */
-void mst_serve_ring(mst_serve_t *s);
+/* from inside a step, once other threads compute: what the step before
+   brought, if that is not told yet */
+void mst_serve_tell(mst_serve_t *s);
 
 /*
  * Its parts, for tests: start, then pass and poll as long as one likes.

@@ -244,11 +244,13 @@ mst_serve_call_doom(mst_serve_t *s, uint64_t now_ns)
 
 
 void
-mst_serve_call_flush(mst_serve_t *s, uint64_t now_ns)
+mst_serve_call_flush(mst_serve_t *s)
 {
+    int                ring;
     uint32_t           i, published;
     mst_serve_slot_t  *slot;
 
+    ring = 0;
     s->blocked = 0;
 
     for (i = 0; i < s->conf.map->n_slots; i++) {
@@ -260,42 +262,40 @@ mst_serve_call_flush(mst_serve_t *s, uint64_t now_ns)
 
         published = mst_serve_call_flush_slot(s, slot);
 
-        if (mst_list_empty(&slot->dirty)) {
-            slot->choked = 0;
-
-        } else if (!slot->choked
-                   && mst_serve_call_unread(slot) > s->max_unread)
-        {
-            mst_serve_slot_choke(s, i, now_ns);
-        }
+        slot->blocked = !mst_list_empty(&slot->dirty);
+        slot->choked &= slot->blocked;
 
         if (published != 0) {
             s->retry_ns = MST_SERVE_RETRY;
+            slot->ring = mst_shm_wake(&s->conf.map->slots[i].sleeping);
+            ring |= slot->ring;
+        }
+    }
 
-            if (mst_shm_wake(&s->conf.map->slots[i].sleeping)) {
-                slot->ring = 1;
-                s->ring = 1;
-            }
+    /* who wakes may get this core: first everybody's records, then that */
+
+    for (i = 0; ring && i < s->conf.map->n_slots; i++) {
+        if (s->slots[i].ring) {
+            s->slots[i].ring = 0;
+            mst_serve_call_notify(s, i);
         }
     }
 }
 
 
 void
-mst_serve_ring(mst_serve_t *s)
+mst_serve_call_choke(mst_serve_t *s, uint64_t now_ns)
 {
-    uint32_t  i;
-
-    if (!s->ring) {
-        return;
-    }
-
-    s->ring = 0;
+    uint32_t           i;
+    mst_serve_slot_t  *slot;
 
     for (i = 0; i < s->conf.map->n_slots; i++) {
-        if (s->slots[i].ring) {
-            s->slots[i].ring = 0;
-            mst_serve_call_notify(s, i);
+        slot = &s->slots[i];
+
+        if (slot->blocked && !slot->choked
+            && mst_serve_call_unread(slot) > s->max_unread)
+        {
+            mst_serve_slot_choke(s, i, now_ns);
         }
     }
 }

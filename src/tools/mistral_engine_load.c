@@ -499,7 +499,7 @@ mistral_load_progress(void *data)
     mst_stat_set(&l->stat->beat_ns, mst_time_ns());
 
     if (l->serve) {
-        mst_serve_ring(l->serve);
+        mst_serve_tell(l->serve);
     }
 }
 

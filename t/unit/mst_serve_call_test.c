@@ -81,8 +81,8 @@ test_answer(void **state)
 }
 
 
-/* who is woken late is woken once the next step has begun, or when there is
-   none */
+/* with "late" a step is told of when the next one has begun, or when there is
+   none: records, numbers and one wake-up */
 
 static void
 test_late(void **state)
@@ -105,20 +105,30 @@ test_late(void **state)
     worker_send(&a, worker_submit(&w, &a, 77, 10, 3));
     pass(&w, 1);
 
-    (void) worker_expect(&a, MST_REC_ADMIT, 77);
-    assert_int_equal(a.slot->sleeping, 0);
+    assert_null(worker_next(&a));
+    assert_int_equal(w.map.shm->stat.completion_tokens, 0);
+    assert_int_equal(a.slot->sleeping, 1);
     assert_true(read(w.fd0 + 1, &count, 8) == -1);
 
-    mst_serve_ring(w.serve);
+    mst_serve_tell(w.serve);                   /* as from inside the next */
+    assert_int_equal(w.map.shm->stat.completion_tokens, 1);
+    assert_int_equal(w.map.shm->stat.steps, 1);
+    assert_int_equal(a.slot->sleeping, 0);
     assert_true(read(w.fd0 + 1, &count, 8) == 8);
     assert_int_equal(count, 1);
-    mst_serve_ring(w.serve);
-    assert_true(read(w.fd0 + 1, &count, 8) == -1);
+    (void) worker_expect(&a, MST_REC_ADMIT, 77);
+    (void) worker_expect(&a, MST_REC_TOKENS, 77);
 
     mst_shm_sleep(&a.slot->sleeping);
+    mst_serve_tell(w.serve);                   /* it is told already */
+    assert_int_equal(a.slot->sleeping, 1);
+    assert_null(worker_next(&a));
+
     pass(&w, 1);
-    assert_true(read(w.fd0 + 1, &count, 8) == -1);
-    pass(&w, 1);                               /* nobody rang in this step */
+    assert_null(worker_next(&a));
+    pass(&w, 1);                               /* nobody asked in this step */
+    (void) worker_expect(&a, MST_REC_TOKENS, 77);
+    (void) worker_expect(&a, MST_REC_DONE, 77);
     assert_true(read(w.fd0 + 1, &count, 8) == 8);
 
     mst_shm_sleep(&a.slot->sleeping);
@@ -126,6 +136,10 @@ test_late(void **state)
     settle(&w, 100);
     assert_true(read(w.fd0 + 1, &count, 8) == 8);
     assert_int_equal(a.slot->sleeping, 0);
+    (void) worker_expect(&a, MST_REC_ADMIT, 78);
+    (void) worker_expect(&a, MST_REC_TOKENS, 78);
+    (void) worker_expect(&a, MST_REC_DONE, 78);
+    assert_null(worker_next(&a));
 
     world_fini(&w);
 }

@@ -637,7 +637,7 @@ test_bounded(void **state)
 /* who does not read is no reason to remember without end */
 
 static void
-test_unread(void **state)
+unread(int late)
 {
     uint32_t   n, last;
     world_t    w;
@@ -646,9 +646,11 @@ test_unread(void **state)
     const mst_record_t      *rec;
     const mst_rec_tokens_t  *tokens;
 
-    (void) state;
-
     world_init(&w, NULL, 8);
+    world_engine_dies(&w);
+    w.late = late;
+    w.telling = late;
+    world_engine(&w, NULL, 8);
     w.serve->max_unread = 8192;
     worker_claim(&w, &a, (uint32_t) getpid());
 
@@ -699,6 +701,16 @@ test_unread(void **state)
     world_held(&w, 0, 0);
 
     world_fini(&w);
+}
+
+
+static void
+test_unread(void **state)
+{
+    (void) state;
+
+    unread(0);
+    unread(1);
 }
 
 

@@ -43,6 +43,7 @@ typedef struct {
     mst_runner_t    runner;        /* the null model, within world_step() */
     void          (*within)(mst_stat_t *st);   /* called by each step; NULL */
     int             late;          /* of the next engine: mst_serve_conf_t */
+    int             telling;       /* from inside each step */
     mst_log_t       log;
     char            lines[8][256];
     int             n_lines;
@@ -74,6 +75,10 @@ world_step(void *data, mst_step_t *step, mst_err_t *err)
     world_t  *w;
 
     w = data;
+
+    if (w->telling) {
+        mst_serve_tell(w->serve);
+    }
 
     if (w->within) {
         w->within(&w->map.shm->stat);
