@@ -206,6 +206,7 @@ mst_cuda_ring_open(mst_backend_t *b, mst_err_t *err)
 {
     int               rc;
     uint32_t          i, n;
+    uint64_t          bytes, ns;
     mst_cuda_ring_t  *r;
 
     r = mst_calloc(1, sizeof(mst_cuda_ring_t));
@@ -226,7 +227,16 @@ mst_cuda_ring_open(mst_backend_t *b, mst_err_t *err)
         rc = mst_cuda_carrier_init(r, &r->carriers[i]);
     }
 
+    /* few with pinned memory carry as well */
+
+    if (rc == cudaErrorMemoryAllocation && i > 1) {
+        (void) cudaGetLastError();
+        n = i - 1;
+        rc = cudaSuccess;
+    }
+
     if (mst_cuda_check(b, rc, "pinned memory", err) != MST_OK) {
+        mst_cuda_ring_close(b, &bytes, &ns);
         return MST_ERROR;
     }
 
