@@ -336,6 +336,7 @@ mst_jinja_access_slice_text(mst_jinja_run_t *r, mst_text_t *t, int64_t start,
     }
 
     part = rc == MST_OK ? mst_text_out_take(&out, r->w) : NULL;
+    part = part ? mst_text_markup(r->w, part, t->markup) : NULL;
     mst_text_out_fini(&out);
 
     *v = mst_value_text(part);
@@ -426,6 +427,7 @@ mst_jinja_access_chars(mst_jinja_run_t *r, mst_text_t *t, mst_list_t *list)
     for (i = 0; i < t->len; i += n) {
         n = mst_text_char(t, i);
         part = mst_text_part(r->w, t, i, n);
+        part = part ? mst_text_markup(r->w, part, 0) : NULL;
 
         if (part == NULL || mst_work_steps(r->w, 1) != MST_OK
             || mst_list_add(r->w, list, mst_value_text(part)) != MST_OK)

@@ -127,6 +127,7 @@ int
 mst_jinja_builtin(mst_jinja_run_t *r, const mst_jinja_builtin_t *b,
     mst_value_t subject, const mst_jinja_args_t *a, mst_value_t *v)
 {
+    int               rc;
     size_t            i, n;
     mst_value_t       bound[MST_JINJA_PARAMS];
     mst_jinja_args_t  args;
@@ -163,7 +164,10 @@ mst_jinja_builtin(mst_jinja_run_t *r, const mst_jinja_builtin_t *b,
     args.keywords = NULL;
     args.n_keywords = 0;
 
-    return b->call(r, subject, &args, v);
+    rc = b->call(r, subject, &args, v);
+
+    return rc == MST_OK && subject.type == MST_VALUE_TEXT
+           && subject.u.text->markup ? mst_jinja_escape_keep(r, b, v) : rc;
 }
 
 

@@ -493,7 +493,6 @@ static const mst_jinja_builtin_t  mst_jinja_filters[] = {
     { "capitalize", "", 0, mst_jinja_filter_capitalize, 0 },
     { "title", "", 0, mst_jinja_filter_title, 0 },
     { "string", "", 0, mst_jinja_filter_string, 0 },
-    { "safe", "", 0, mst_jinja_filter_string, 0 },
     { "replace", "old,new,count", 2, mst_jinja_filter_replace, 0 },
     { "int", "default,base", 0, mst_jinja_number_int, 0 },
     { "float", "default", 0, mst_jinja_number_float, 0 },
@@ -515,6 +514,8 @@ mst_jinja_filter_find(mst_str_t name)
 
     b = mst_jinja_builtin_find(mst_jinja_filters, sizeof(mst_jinja_filters)
                                / sizeof(mst_jinja_builtin_t), name);
+
+    b = b ? b : mst_jinja_escape_find(name);
 
     return b ? b : mst_jinja_seq_find(name);
 }

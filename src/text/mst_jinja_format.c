@@ -316,11 +316,20 @@ mst_jinja_format(mst_jinja_run_t *r, mst_text_t *format,
 {
     int                 rc;
     mst_text_t         *t;
+    mst_value_t        *escaped;
     mst_text_out_t      out;
     mst_jinja_format_t  f;
 
     if (mst_text_flat(r->w, format) != MST_OK) {
         return MST_ERROR;
+    }
+
+    if (format->markup) {
+        if (mst_jinja_escape_args(r, v, n, &escaped) != MST_OK) {
+            return MST_ERROR;
+        }
+
+        v = escaped;
     }
 
     memset(&f, 0, sizeof(mst_jinja_format_t));
@@ -339,6 +348,7 @@ mst_jinja_format(mst_jinja_run_t *r, mst_text_t *format,
     }
 
     t = rc == MST_OK ? mst_text_out_take(&out, r->w) : NULL;
+    t = t ? mst_text_markup(r->w, t, format->markup) : NULL;
     mst_text_out_fini(&out);
 
     *result = mst_value_text(t);

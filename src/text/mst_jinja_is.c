@@ -203,6 +203,20 @@ mst_jinja_is_upper(mst_jinja_run_t *r, mst_value_t subject,
 }
 
 
+static int
+mst_jinja_is_escaped(mst_jinja_run_t *r, mst_value_t subject,
+    const mst_jinja_args_t *a, mst_value_t *v)
+{
+    (void) r;
+    (void) a;
+
+    *v = mst_value_bool(subject.type == MST_VALUE_TEXT
+                        && subject.u.text->markup);
+
+    return MST_OK;
+}
+
+
 /* of what is undefined everything is said that its Python object can do */
 
 static const mst_jinja_builtin_t  mst_jinja_tests[] = {
@@ -247,7 +261,8 @@ static const mst_jinja_builtin_t  mst_jinja_tests[] = {
     { "odd", "", 0, mst_jinja_is_odd, 0 },
     { "divisibleby", "num", 1, mst_jinja_is_divisibleby, 0 },
     { "lower", "", 0, mst_jinja_is_lower, 0 },
-    { "upper", "", 0, mst_jinja_is_upper, 0 }
+    { "upper", "", 0, mst_jinja_is_upper, 0 },
+    { "escaped", "", 0, mst_jinja_is_escaped, 0 }
 };
 
 

@@ -266,6 +266,7 @@ mst_jinja_math_repeat(mst_jinja_run_t *r, mst_value_t a, int64_t times,
         }
 
         t = mst_text_out_take(&out, r->w);
+        t = t ? mst_text_markup(r->w, t, a.u.text->markup) : NULL;
         mst_text_out_fini(&out);
         *v = mst_value_text(t);
 
@@ -328,7 +329,7 @@ mst_jinja_math(mst_jinja_run_t *r, uint32_t op, mst_value_t a,
             return mst_jinja_math_join(r, a, b, v);
         }
 
-        t = mst_text_sum(r->w, a.u.text, b.u.text);
+        t = mst_jinja_escape_sum(r, a.u.text, b.u.text);
         *v = mst_value_text(t);
 
         return t ? MST_OK : MST_ERROR;

@@ -1,10 +1,13 @@
 
 /*
  * Methods of lists, dictionaries and loops: see mst_jinja_run.h.  Those that
- * would change a value are not there, as in jinja2's sandbox.
+ * would change a value are refused when they are called, as in jinja2's
+ * sandbox: a template that can do without them is no worse for naming them.
  */
 
 #include "text/mst_jinja_run.h"
+
+#define MST_JINJA_METHOD_TUPLE  2      /* of a list's: index, count */
 
 
 static int
@@ -305,18 +308,43 @@ mst_jinja_loop_attr(mst_jinja_run_t *r, mst_value_t loop, mst_str_t name,
 }
 
 
+static int
+mst_jinja_method_change(mst_jinja_run_t *r, mst_value_t subject,
+    const mst_jinja_args_t *a, mst_value_t *v)
+{
+    (void) a;
+    (void) v;
+
+    return mst_jinja_fail(r, "a template must not change a %s",
+                          mst_value_kind(subject));
+}
+
+
 static const mst_jinja_builtin_t  mst_jinja_method_dict[] = {
     { "items", "", 0, mst_jinja_method_items, 0 },
     { "keys", "", 0, mst_jinja_method_keys, 0 },
     { "values", "", 0, mst_jinja_method_values, 0 },
     { "get", "key,default", 1, mst_jinja_method_get, 0 },
-    { "copy", "", 0, mst_jinja_method_copy, 0 }
+    { "copy", "", 0, mst_jinja_method_copy, 0 },
+    { "clear", "*", 0, mst_jinja_method_change, 0 },
+    { "pop", "*", 0, mst_jinja_method_change, 0 },
+    { "popitem", "*", 0, mst_jinja_method_change, 0 },
+    { "setdefault", "*", 0, mst_jinja_method_change, 0 },
+    { "update", "*", 0, mst_jinja_method_change, 0 }
 };
 
 static const mst_jinja_builtin_t  mst_jinja_method_list[] = {
     { "index", "value", 1, mst_jinja_method_index, 0 },
     { "count", "value", 1, mst_jinja_method_occurs, 0 },
-    { "copy", "", 0, mst_jinja_method_copy, 0 }
+    { "copy", "", 0, mst_jinja_method_copy, 0 },
+    { "append", "*", 0, mst_jinja_method_change, 0 },
+    { "clear", "*", 0, mst_jinja_method_change, 0 },
+    { "extend", "*", 0, mst_jinja_method_change, 0 },
+    { "insert", "*", 0, mst_jinja_method_change, 0 },
+    { "pop", "*", 0, mst_jinja_method_change, 0 },
+    { "remove", "*", 0, mst_jinja_method_change, 0 },
+    { "reverse", "*", 0, mst_jinja_method_change, 0 },
+    { "sort", "*", 0, mst_jinja_method_change, 0 }
 };
 
 static const mst_jinja_builtin_t  mst_jinja_method_loop[] = {
@@ -333,8 +361,8 @@ static const struct {
       sizeof(mst_jinja_method_dict) / sizeof(mst_jinja_builtin_t) },
     { 1u << MST_VALUE_LIST, mst_jinja_method_list,
       sizeof(mst_jinja_method_list) / sizeof(mst_jinja_builtin_t) },
-    { 1u << MST_VALUE_TUPLE, mst_jinja_method_list,    /* but for copy() */
-      sizeof(mst_jinja_method_list) / sizeof(mst_jinja_builtin_t) - 1 },
+    { 1u << MST_VALUE_TUPLE, mst_jinja_method_list,
+      MST_JINJA_METHOD_TUPLE },
     { 1u << MST_VALUE_LOOP, mst_jinja_method_loop,
       sizeof(mst_jinja_method_loop) / sizeof(mst_jinja_builtin_t) }
 };

@@ -152,6 +152,11 @@ int mst_jinja_compare(mst_jinja_run_t *r, uint32_t op, mst_value_t a,
 int mst_jinja_format(mst_jinja_run_t *r, mst_text_t *format,
     const mst_value_t *v, size_t n, int loose, mst_value_t *result);
 
+/* mst_jinja_place.c: "{} is {name}".format(...) */
+
+int mst_jinja_place(mst_jinja_run_t *r, mst_value_t subject,
+    const mst_jinja_args_t *a, mst_value_t *v);
+
 /* mst_jinja_call.c */
 
 int mst_jinja_call(mst_jinja_run_t *r, mst_value_t f,
@@ -187,6 +192,25 @@ int mst_jinja_macro(mst_jinja_run_t *r, const mst_jinja_callable_t *m,
 
 const mst_jinja_builtin_t *mst_jinja_filter_find(mst_str_t name);
 const mst_jinja_builtin_t *mst_jinja_seq_find(mst_str_t name);
+
+/* mst_jinja_escape.c */
+
+const mst_jinja_builtin_t *mst_jinja_escape_find(mst_str_t name);
+
+/* for HTML, and safe; NULL: no memory */
+mst_text_t *mst_jinja_escape(mst_jinja_run_t *r, mst_text_t *t);
+
+/* a + b; where one is safe the other gets escaped */
+mst_text_t *mst_jinja_escape_sum(mst_jinja_run_t *r, mst_text_t *a,
+    mst_text_t *b);
+
+/* what goes into a text that is safe */
+int mst_jinja_escape_args(mst_jinja_run_t *r, const mst_value_t *from,
+    size_t n, mst_value_t **to);
+
+/* what b made of a text that is safe is so, too, or is not */
+int mst_jinja_escape_keep(mst_jinja_run_t *r, const mst_jinja_builtin_t *b,
+    mst_value_t *v);
 
 /* mst_jinja_number.c */
 

@@ -59,9 +59,10 @@ mst_jinja_seq_join(mst_jinja_run_t *r, mst_value_t subject,
         }
     }
 
+    sum = mst_text_markup(r->w, sum, 0);
     *v = mst_value_text(sum);
 
-    return MST_OK;
+    return sum ? MST_OK : MST_ERROR;
 }
 
 

@@ -181,7 +181,11 @@ mst_jinja_string_replace(mst_jinja_run_t *r, mst_value_t subject,
         return MST_ERROR;
     }
 
-    return mst_jinja_replace(r, t, from, to, count, v);
+    if (t->markup && !to->markup) {
+        to = mst_jinja_escape(r, to);
+    }
+
+    return to ? mst_jinja_replace(r, t, from, to, count, v) : MST_ERROR;
 }
 
 
@@ -446,8 +450,12 @@ mst_jinja_string_join(mst_jinja_run_t *r, mst_value_t subject,
             return MST_ERROR;
         }
 
+        if (subject.u.text->markup && !t->markup) {
+            t = mst_jinja_escape(r, t);
+        }
+
         sum = i ? mst_text_sum(r->w, sum, subject.u.text) : sum;
-        sum = sum ? mst_text_sum(r->w, sum, t) : NULL;
+        sum = sum && t ? mst_text_sum(r->w, sum, t) : NULL;
 
         if (sum == NULL) {
             return MST_ERROR;
@@ -489,7 +497,8 @@ static const mst_jinja_builtin_t  mst_jinja_strings[] = {
     { "rfind", "sub", 1, mst_jinja_string_find_last, 0 },
     { "index", "sub", 1, mst_jinja_string_index, 0 },
     { "count", "sub", 1, mst_jinja_string_count, 0 },
-    { "join", "iterable", 1, mst_jinja_string_join, 0 }
+    { "join", "iterable", 1, mst_jinja_string_join, 0 },
+    { "format", "*", 0, mst_jinja_place, 0 }
 };
 
 

@@ -351,8 +351,17 @@ mst_python_repr(mst_work_t *w, mst_value_t v, mst_text_out_t *out, int depth)
         return mst_text_out_add(out, w, v.u.text);
 
     case MST_VALUE_TEXT:
-        return mst_text_flat(w, v.u.text) == MST_OK
-               ? mst_python_quote(w, v.u.text, out) : MST_ERROR;
+        if (mst_text_flat(w, v.u.text) != MST_OK) {
+            return MST_ERROR;
+        }
+
+        if (!v.u.text->markup) {
+            return mst_python_quote(w, v.u.text, out);
+        }
+
+        return mst_python_put(w, out, "Markup(") == MST_OK
+               && mst_python_quote(w, v.u.text, out) == MST_OK
+               ? mst_python_put(w, out, ")") : MST_ERROR;
 
     case MST_VALUE_LIST:
     case MST_VALUE_TUPLE:

@@ -36,6 +36,7 @@ mst_text_of(mst_work_t *w, const char *data, size_t len,
     t->right = NULL;
     t->from = (unsigned char) from;
     t->depth = 0;
+    t->markup = 0;
 
     return t;
 }
@@ -97,6 +98,26 @@ mst_text_sum(mst_work_t *w, mst_text_t *a, mst_text_t *b)
     }
 
     return t;
+}
+
+
+mst_text_t *
+mst_text_markup(mst_work_t *w, mst_text_t *t, int is)
+{
+    mst_text_t  *same;
+
+    if (t->markup == is) {
+        return t;
+    }
+
+    same = mst_work_alloc(w, sizeof(mst_text_t));
+
+    if (same) {
+        *same = *t;
+        same->markup = (unsigned char) is;
+    }
+
+    return same;
 }
 
 
@@ -176,8 +197,9 @@ mst_text_part(mst_work_t *w, const mst_text_t *t, size_t off, size_t len)
 
     part = mst_text_of(w, t->data + off, len, (mst_text_from_t) t->from);
 
-    if (part && t->mark) {
-        part->mark = t->mark + off;
+    if (part) {
+        part->mark = t->mark ? t->mark + off : NULL;
+        part->markup = t->markup;
     }
 
     return part;

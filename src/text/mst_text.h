@@ -43,6 +43,7 @@ struct mst_text_s {
     mst_text_t           *right;
     unsigned char         from;
     unsigned char         depth;   /* of sums on the right of sums */
+    unsigned char         markup;  /* called safe: what is added is escaped */
 };
 
 
@@ -52,6 +53,9 @@ mst_text_t *mst_text_of(mst_work_t *w, const char *data, size_t len,
 mst_text_t *mst_text_copy(mst_work_t *w, const char *data, size_t len,
     mst_text_from_t from);
 mst_text_t *mst_text_sum(mst_work_t *w, mst_text_t *a, mst_text_t *b);
+
+/* the same text, called safe or not */
+mst_text_t *mst_text_markup(mst_work_t *w, mst_text_t *t, int is);
 
 /* t with its bytes in one place; fails for memory only */
 int mst_text_flat(mst_work_t *w, mst_text_t *t);

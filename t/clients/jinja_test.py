@@ -96,12 +96,14 @@ FILTERS = ["upper", "lower", "trim", "length", "first", "last", "list", "join",
            "dictsort", "items|list", "replace('a', 'bb')", "indent(2)",
            "batch(2)|list", "round", "map(attribute='role')|list",
            "selectattr('role', 'eq', 'user')|list", "rejectattr('role')|list",
-           "reject('none')|list"]
+           "reject('none')|list", "safe", "escape", "forceescape"]
 TESTS = ["defined", "none", "string", "mapping", "iterable", "number", "odd",
-         "true", "sequence", "boolean", "eq(1)", "in([1, 'ab'])", "upper"]
+         "true", "sequence", "boolean", "eq(1)", "in([1, 'ab'])", "upper",
+         "escaped"]
 METHODS = ["strip()", "split()", "split(',')", "startswith('a')", "upper()",
            "items()", "get('k')", "keys()", "count('a')", "title()",
-           "replace('b', 'c')", "endswith('b')", "lstrip('a')", "copy()"]
+           "replace('b', 'c')", "endswith('b')", "lstrip('a')", "copy()",
+           "format(1, 'x')", "append(1)", "update({})", "join(l)"]
 VARIABLES = dict(s="Hello <|x|> é", n=7, l=[3, 1, 2], d={"k": "v", "n": 2},
                  m=[{"role": "user", "content": "hi"},
                     {"role": "assistant", "content": None}])

@@ -53,12 +53,25 @@ test_refused(void **state)
           "chat template, line 1: unhashable type: 'list'" },
         { "{{ d.get() }}",
           "{\"d\":{}}",
-          "chat template, line 1: get() needs 1 argument" }
+          "chat template, line 1: get() needs 1 argument" },
+        { "{{ l.append(2) if l else 'none' }}",
+          "{\"l\":[1]}",
+          "chat template, line 1: a template must not change a list" },
+        { "{{ d.update({'a': 1}) }}",
+          "{\"d\":{}}",
+          "chat template, line 1: a template must not change a dict" },
+        { "{{ t.append(2) }}",
+          "{\"t\":\"a\"}",
+          "chat template, line 1: 'append' is undefined" }
     };
 
     (void) state;
 
     jinja_refusals(cases);
+
+    /* what is not called hurts nobody */
+
+    jinja_expect("{{ l.append(2) if l else 'none' }}", "{\"l\":[]}", "none");
 }
 
 
