@@ -135,6 +135,8 @@ sub counts {
     cmp_ok($j->{inter_token_ms}{p50}, '>=', 15, 'text comes every 30 ms');
     cmp_ok($j->{end_to_end_ms}{min}, '>=', 50, 'end to end is all of it');
     cmp_ok($j->{per_token_ms}{mean}, '>=', 15, 'per token');
+    cmp_ok(abs($j->{together_ms} - $j->{per_token_ms}{mean}), '<', 0.01,
+           'one stream is all');
 
     my @seen = seen($port);
     is(scalar(grep { $_->{first} } @seen), 1, 'one connection');
@@ -398,6 +400,12 @@ sub against_nginx {
     cmp_ok($j->{end_to_end_ms}{min}, '>=', 149, 'nginx: 50 tokens/s');
     cmp_ok($j->{seconds}, '>', 2 * 0.14, 'nginx: two rounds');
 
+    # who begins last reads at most seven tokens while all six go on
+
+    cmp_ok($j->{together_ms}, '>', 0, 'nginx: all at once');
+    cmp_ok($j->{together_ms}, '<=', $j->{end_to_end_ms}{max},
+           'nginx: and no longer');
+
     $r = json('bench', "http://127.0.0.1:$port", '--duration', 0.5,
               '--rate', 100, '--max-tokens', 4, '--seed', 1);
     $j = $r->{json};
@@ -408,6 +416,7 @@ sub against_nginx {
     cmp_ok($n, '>', 20, 'rate: about 50 requests');
     cmp_ok($n, '<', 100, 'rate: not many more');
     is($j->{completion_tokens}, 4 * $n, 'rate: all tokens');
+    cmp_ok($j->{together_ms}, '==', 0, 'rate: never all at once');
 
     # an open loop with one connection: waiting counts
 

@@ -62,6 +62,26 @@ mistral_conn_fini(mistral_conn_t *c)
 }
 
 
+/* no more text comes: if all had begun, that was it */
+
+static void
+mistral_conn_over(mistral_conn_t *c, mistral_conns_t *s)
+{
+    if (!c->begun) {
+        return;
+    }
+
+    c->begun = 0;
+    s->n_begun--;
+
+    if (s->latest) {
+        s->latest->all_ns = s->latest->last_ns - s->latest->first_ns;
+        s->latest->all_text = s->latest->n_text - 1;
+        s->latest = NULL;
+    }
+}
+
+
 /* the request is over, without an answer that counts */
 
 static int
@@ -72,6 +92,7 @@ mistral_conn_fail(mistral_conn_t *c, mistral_conns_t *s,
     s->result->failed++;
     mistral_result_sample(s->result, text, strlen(text));
 
+    mistral_conn_over(c, s);
     mistral_conn_close(c);
     c->busy = 0;
 
@@ -87,6 +108,8 @@ mistral_conn_rewind(mistral_conn_t *c)
     c->n_text = 0;
     c->first_ns = 0;
     c->last_ns = 0;
+    c->all_ns = 0;
+    c->all_text = 0;
     mistral_http_next(&c->http);
     mistral_answer_reset(&c->answer, 0);
 }
@@ -242,6 +265,11 @@ mistral_conn_clock(mistral_conn_t *c, mistral_conns_t *s, uint64_t now)
     if (c->first_ns == 0) {
         c->first_ns = now;
         c->n_text++;
+        c->begun = 1;
+
+        if (++s->n_begun == s->conf->concurrency) {
+            s->latest = c;
+        }
 
     } else {
         mistral_stats_add(&s->result->gap, now - c->last_ns);
@@ -284,6 +312,15 @@ mistral_conn_count(mistral_conn_t *c, mistral_conns_t *s, uint64_t now)
         mistral_stats_add(&r->token, (c->last_ns - c->first_ns)
                                      / (a->completion - 1));
     }
+
+    /* an event may be more or less than a token, in all of the answer alike */
+
+    if (c->all_text && a->completion > 1) {
+        r->all_ns += c->all_ns;
+        r->all_tokens += (double) c->all_text
+                         * (double) (a->completion - 1)
+                         / (double) (c->n_text - 1);
+    }
 }
 
 
@@ -300,6 +337,7 @@ mistral_conn_finish(mistral_conn_t *c, mistral_conns_t *s)
     r = s->result;
     now = mst_time_ns();
 
+    mistral_conn_over(c, s);
     c->busy = 0;
     c->kept = 1;
     r->end_ns = now;

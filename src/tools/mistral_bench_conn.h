@@ -33,6 +33,11 @@ struct mistral_conn_s {
     size_t             sent;       /* bytes of out */
     uint64_t           got;        /* bytes of the answer */
     uint64_t           n_text;     /* events with text, seen by the clock */
+    int                begun;      /* there is text, and more to come */
+    uint64_t           all_ns;     /* from its first text to the last one while
+                                      all connections had begun; 0 unless it
+                                      was the last to begin */
+    uint64_t           all_text;   /* events in that time */
     mst_buf_t          out;
     mistral_http_t     http;
     mistral_answer_t   answer;
@@ -42,9 +47,12 @@ struct mistral_conn_s {
 typedef struct {
     int                          epoll;
     const mistral_bench_conf_t  *conf;
-    const mistral_url_t   *url;
+    const mistral_url_t         *url;
     mistral_plan_t              *plan;
     mistral_result_t            *result;
+    uint64_t                     n_begun;
+    mistral_conn_t              *latest;   /* with it all had begun, and
+                                              none has ended; or NULL */
 } mistral_conns_t;                 /* what all connections share */
 
 

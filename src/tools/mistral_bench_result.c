@@ -123,6 +123,15 @@ mistral_result_times(const char *name, const mistral_stats_t *s)
 }
 
 
+/* ms per token and stream while all streams run; 0: there was no such time */
+
+static double
+mistral_result_together(const mistral_result_t *r)
+{
+    return r->all_tokens > 0 ? (double) r->all_ns / r->all_tokens / 1e6 : 0;
+}
+
+
 static void
 mistral_result_failures(const mistral_result_t *r)
 {
@@ -203,6 +212,11 @@ mistral_result_text(const mistral_result_t *r)
     mistral_result_times("between events", &r->gap);
     mistral_result_times("per token", &r->token);
     mistral_result_times("end to end", &r->total);
+
+    if (r->all_tokens > 0) {
+        (void) printf("%-18s %9.3f\n", "per token, all on",
+                      mistral_result_together(r));
+    }
 }
 
 
@@ -301,12 +315,13 @@ mistral_result_json(const mistral_result_t *r,
                   mistral_result_rate(r, r->completion)));
 
     (void) json_object_update_new(o,
-        json_pack("{s:o, s:o, s:o, s:o, s:o, s:s}",
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:f, s:s}",
                   "errors", mistral_result_errors(r),
                   "ttft_ms", mistral_result_object(&r->first),
                   "inter_token_ms", mistral_result_object(&r->gap),
                   "per_token_ms", mistral_result_object(&r->token),
                   "end_to_end_ms", mistral_result_object(&r->total),
+                  "together_ms", mistral_result_together(r),
                   "first_error", r->sample));
     return o;
 }

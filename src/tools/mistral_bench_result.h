@@ -45,6 +45,9 @@ typedef struct {
     mistral_stats_t  token;        /* of one answer, first text to the last,
                                       by token */
     mistral_stats_t  total;        /* due to the end of the body */
+    uint64_t         all_ns;       /* in which all connections were between
+                                      their first text and their last */
+    double           all_tokens;   /* of one of them in that time */
 } mistral_result_t;
 
 

@@ -20,16 +20,20 @@ and then with the peer.
     start       ms from exec to ready
     memory      MiB of all the processes (their proportional share) after
                 http_8, with KV caches of as many bytes
-    overhead    tokens/s of 1 and 8 streams through nginx, between events,
-                beside the engine without it behind prompts of as many tokens
-                ("peer"); the worse of the two
+    overhead    tokens/s of 1 and 8 streams through nginx beside the engine
+                without it ("peer"), behind prompts of as many tokens: both
+                are means of the time in which all streams run, until the
+                first of them has its 128 tokens; in turn, PAIRS times in each
+                round, with the same nginx; the worse of the two
 
 JSON: {"key": {"ours": N, "peer": N, "ratio": N, "unit": "tok/s"}}; ratio is
-ours / peer, of times and memory too.
+ours / peer, of times and memory too; of overhead it is the median of the
+ratios of all pairs.
 """
 
 import http.client
 import json
+import operator
 import os
 import platform
 import random
@@ -52,6 +56,7 @@ STREAMS = 8
 CONTEXT = 2048                  # of a stream
 KV_TOKEN = 30 * 3 * 64 * 2      # numbers of a token's keys and values
 PREFIX, SUFFIX, IDS = 1024, 32, 40000
+PAIRS = 4
 
 CONF = common.LOAD + common.HEAD + """
     mistral_model m {
@@ -305,23 +310,43 @@ def server(make, keys, seed):
 
         if 'prefix_8' in keys:
             found['prefix_8'] = s.prefix(seed)
-
-        if 'overhead' in keys and isinstance(s, Ours):
-            for n in 1, STREAMS:
-                r = s.bench(n, 3 if n == 1 else n)
-                found['overhead_%d' % n] = n * 1000 / r['inter_token_ms']['p50']
-
-            # a chat's template has tokens, too
-
-            found['prompt'] = round(r['prompt_tokens'] / r['done'])
     finally:
         s.stop()
 
     return found
 
 
+def overhead(n, s):
+    """tokens/s of n streams together: (through nginx, without it)"""
+
+    r = s.bench(n, 2 if n == 1 else n)
+
+    if r['failed'] or not r['together_ms']:
+        raise RuntimeError('overhead_%d: %s' % (n, r['errors']))
+
+    # a chat's template has tokens, too
+
+    alone = engine_ours(['decode_%d' % n], ['--prompt-tokens',
+                        str(round(r['prompt_tokens'] / r['done']))])
+
+    return n * 1000 / r['together_ms'], alone['decode_%d' % n]
+
+
+def overheads():
+    """[(key, (ours, the peer's))], alternating"""
+
+    s = Ours()
+
+    try:
+        return [('overhead_%d' % n, overhead(n, s))
+                for _ in range(PAIRS) for n in (1, STREAMS)]
+    finally:
+        s.stop()
+
+
 ENGINE = ['decode_1', 'decode_8', 'decode_16', 'prefill_512', 'prefill_2048']
-SERVER = ['http_8', 'http_8_ttft', 'prefix_8', 'start', 'memory', 'overhead']
+SERVER = ['http_8', 'http_8_ttft', 'prefix_8', 'start', 'memory']
+ALL = ENGINE + SERVER + ['overhead']
 
 
 def measure(keys, folder, rounds, isa, options):
@@ -332,7 +357,7 @@ def measure(keys, folder, rounds, isa, options):
 
     def add(values, side):
         for k, v in values.items():
-            if k in keys or k.startswith('overhead') and 'overhead' in keys:
+            if k in keys:
                 found.setdefault(k, ([], []))[side].append(v)
 
     for i in range(rounds):
@@ -342,18 +367,14 @@ def measure(keys, folder, rounds, isa, options):
             add(engine_ours([k], options), 0)
             add(engine_peer(folder, [k], library) if folder else {}, 1)
 
-        if not keys & set(SERVER):
-            continue
+        if keys & set(SERVER):
+            seed = random.getrandbits(32)
+            add(server(Ours, keys, seed), 0)
+            add(server(lambda: Peer(folder), keys, seed) if folder else {}, 1)
 
-        seed = random.getrandbits(32)
-        ours = server(Ours, keys, seed)
-        add(ours, 0)
-        add(server(lambda: Peer(folder), keys, seed) if folder else {}, 1)
-
-        if 'overhead' in keys:
-            r = engine_ours(['decode_1', 'decode_%d' % STREAMS],
-                            ['--prompt-tokens', str(ours['prompt'])])
-            add({k.replace('decode', 'overhead'): v for k, v in r.items()}, 1)
+        for k, pair in overheads() if 'overhead' in keys else []:
+            for side in 0, 1:
+                found.setdefault(k, ([], []))[side].append(pair[side])
 
     return found
 
@@ -368,6 +389,10 @@ def summary(found):
         if peer:
             report[k]['peer'] = statistics.median(peer)
             report[k]['ratio'] = report[k]['ours'] / report[k]['peer']
+
+        if k.startswith('overhead'):
+            report[k]['ratio'] = statistics.median(map(operator.truediv, ours,
+                                                       peer))
 
     if 'overhead_1' in report:
         report['overhead'] = min(report['overhead_1'],
@@ -387,7 +412,7 @@ def peer_folder(path):
 
 
 def main():
-    parser = common.options(ENGINE + SERVER)
+    parser = common.options(ALL)
     parser.add_argument('--rounds', type=int, default=5)
     parser.add_argument('--peer', default='')
     parser.add_argument('--isa', choices=['avx2', 'c'])
@@ -396,13 +421,12 @@ def main():
 
     keys = set(args.only.split(','))
 
-    if keys - set(ENGINE + SERVER):
-        parser.error('no such case: ' + ', '.join(keys - set(ENGINE
-                                                            + SERVER)))
+    if keys - set(ALL):
+        parser.error('no such case: ' + ', '.join(keys - set(ALL)))
 
     options = ['--activations', args.activations] if args.activations else []
 
-    if (args.isa or options) and keys & set(SERVER):
+    if (args.isa or options) and keys - set(ENGINE):
         parser.error('--isa and --activations are of ' + ', '.join(ENGINE))
 
     # the same two cores for all
