@@ -486,7 +486,15 @@ mst_cuda_chain(mst_backend_t *b)
         return;
     }
 
-    fused = b->bucket.rows <= b->fused_rows;
+    /*
+     * In e4m3 the decode GEMMs have one scale for all gated values.  Those of
+     * a prompt's first token, which others attend to as to nothing, may be
+     * hundreds of times as large (3,065 in a layer of SmolLM2, of which 448 was
+     * left): prompts take the way with a scale for each row.
+     */
+
+    fused = b->bucket.rows <= b->fused_rows
+            && (b->decode || b->conf.dtype != MST_DTYPE_FP8);
 
     for (i = 0; i < b->n_cmds; i++) {
         if (fused) {

@@ -121,6 +121,28 @@ mst_cuda_fill_seqs(const mst_backend_t *b, mst_k_step_t *s)
 }
 
 
+/* one row of each sequence; of e4m3 none of them the first: see
+   mst_cuda_chain() */
+
+static int
+mst_cuda_decodes(const mst_backend_t *b)
+{
+    uint32_t  i;
+
+    if (b->step.n_rows != b->step.n_seqs) {
+        return 0;
+    }
+
+    for (i = 0; b->conf.dtype == MST_DTYPE_FP8 && i < b->step.n_seqs; i++) {
+        if (b->step.seqs[i].position == 0) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
 static void
 mst_cuda_bucket(mst_backend_t *b)
 {
@@ -129,7 +151,7 @@ mst_cuda_bucket(mst_backend_t *b)
     p = &b->step;
     memset(&b->bucket, 0, sizeof(b->bucket));
 
-    b->decode = p->n_rows == p->n_seqs;
+    b->decode = mst_cuda_decodes(b);
     b->bucket.rows = mst_k_bucket_rows(p->n_rows);
     b->bucket.seqs = b->decode ? b->bucket.rows
                                : mst_k_bucket_rows(p->n_seqs);

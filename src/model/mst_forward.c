@@ -205,7 +205,7 @@ mst_forward_wait(mst_model_t *m, mst_err_t *err)
 
 
 /* every sequence is one token in the pool's first block, which is nobody's
-   yet */
+   yet; the second token, as a first one may be computed in another way */
 
 int
 mst_forward_warm(mst_model_t *m, mst_err_t *err)
@@ -235,9 +235,10 @@ mst_forward_warm(mst_model_t *m, mst_err_t *err)
         for (k = 0; k < n; k++) {
             seqs[k].ids = &zero;
             seqs[k].n = 1;
+            seqs[k].position = m->info.context > 1;
             seqs[k].blocks = &zero;
             seqs[k].logits = MST_LOGITS_LAST;
-            seqs[k].length = 1;
+            seqs[k].length = seqs[k].position + 1;
         }
 
         batch.seqs = seqs;

@@ -118,11 +118,11 @@ clean(const mst_err_t *err)
 
 
 static int
-step(mst_model_t *m, uint32_t n, mst_err_t *err)
+step_at(mst_model_t *m, uint32_t at, uint32_t n, mst_err_t *err)
 {
     uint32_t         i, ids[IDS], table[16];
     const float     *logits;
-    mst_batch_seq_t  s = { ids, n, 0, table, MST_LOGITS_LAST, n, 0 };
+    mst_batch_seq_t  s = { ids, n, at, table, MST_LOGITS_LAST, at + n, 0 };
     mst_batch_t      b = { &s, 1, n };
 
     for (i = 0; i < IDS; i++) {
@@ -134,6 +134,13 @@ step(mst_model_t *m, uint32_t n, mst_err_t *err)
     }
 
     return mst_forward(m, &b, &logits, err);
+}
+
+
+static int
+step(mst_model_t *m, uint32_t n, mst_err_t *err)
+{
+    return step_at(m, 0, n, err);
 }
 
 
@@ -261,6 +268,57 @@ test_step(void **state)
     assert_string_equal(err.text, "cuda:0 failed before");
     mst_model_destroy(m);
     clean(&err);
+}
+
+
+/* products of the library in a step */
+
+static uint64_t
+products(mst_model_t *m, uint32_t at, uint32_t n)
+{
+    mst_err_t  err;
+
+    memset(&err, 0, sizeof(err));
+    fake->products = 0;
+    assert_int_equal(step_at(m, at, n, &err), MST_OK);
+
+    return fake->products;
+}
+
+
+/* of weights in e4m3 the rows of a prompt, how few they are, have products
+   with a scale for each row; what decodes has the decode GEMMs, and a graph
+   that is there already, and so has bf16 for both */
+
+static void
+test_scales(void **state)
+{
+    mst_err_t          err;
+    mst_model_t       *m;
+    mst_model_conf_t   c;
+
+    (void) state;
+
+    c = conf();
+    c.weight_layouts = 2;
+    c.dtype = MST_DTYPE_FP8;
+    m = start(&c, &err);
+    assert_non_null(m);
+    assert_int_equal(products(m, 0, 1), 4 * tiny.layers);
+    assert_int_equal(products(m, 0, 9), 4 * tiny.layers);
+    assert_int_equal(products(m, 9, 9), 4 * tiny.layers);
+    assert_int_equal(products(m, 18, 1), 0);
+    mst_model_destroy(m);
+    assert_int_equal(fake->live, 0);
+
+    c.dtype = MST_DTYPE_BF16;
+    m = start(&c, &err);
+    assert_non_null(m);
+    assert_int_equal(products(m, 0, 1), 0);
+    assert_int_equal(products(m, 0, 9), 0);
+    assert_int_equal(products(m, 9, 1), 0);
+    assert_true(products(m, 0, IDS) >= 4 * tiny.layers);
+    mst_model_destroy(m);
 }
 
 
@@ -621,6 +679,7 @@ main(void)
         cmocka_unit_test_setup(test_start, prepare),
         cmocka_unit_test_setup(test_calls, prepare),
         cmocka_unit_test_setup(test_step, prepare),
+        cmocka_unit_test_setup(test_scales, prepare),
         cmocka_unit_test_setup(test_memory, prepare),
         cmocka_unit_test_setup(test_carriers, prepare),
         cmocka_unit_test_setup(test_tuned, prepare)
