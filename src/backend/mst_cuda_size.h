@@ -128,4 +128,15 @@ mst_cuda_size_pairs(const mst_backend_conf_t *c, uint32_t rows)
 }
 
 
+/* steps of prompts that GEMMs are chosen for: the largest, those that it is
+   made longer by (mst_stretch.h), and halves for short prompts; the next
+   smaller one */
+
+static inline uint32_t
+mst_cuda_size_tune(uint32_t rows)
+{
+    return rows > 1024 && rows <= 2048 ? (rows - 1) / 256 * 256 : rows / 2;
+}
+
+
 #endif /* MST_CUDA_SIZE_H */

@@ -308,9 +308,9 @@ mst_cuda_tune(mst_backend_t *b, mst_err_t *err)
         }
     }
 
-    /* of prompts' steps the largest, and halves: short prompts */
-
-    for (rows = b->conf.max_rows; rc == 0 && rows > most; rows /= 2) {
+    for (rows = b->conf.max_rows; rc == 0 && rows > most;
+         rows = mst_cuda_size_tune(rows))
+    {
         if (mst_cuda_tune_rows(b, mst_k_bucket_rows(rows), events)
             != MST_OK)
         {

@@ -87,6 +87,11 @@ mst_engine_conf_check(const mst_engine_conf_t *conf,
                            conf->prefill_chunk, MST_ENGINE_MAX_CHUNK);
     }
 
+    if (conf->prefill_most > MST_ENGINE_MAX_CHUNK) {
+        return mst_err_set(err, "steps of %u tokens are more than %u",
+                           conf->prefill_most, MST_ENGINE_MAX_CHUNK);
+    }
+
     if (info->n_blocks < 1 || info->n_blocks == MST_BLOCK_NONE
         || info->block_tokens < 1 || info->n_vocab < 1)
     {
@@ -127,6 +132,7 @@ mst_engine_init(mst_engine_t *e)
 
     sc.max_batch = n;
     sc.budget = e->conf.prefill_chunk;
+    sc.most = e->conf.prefill_most;
     sc.block_tokens = info->block_tokens;
     sc.context = info->context;
     sc.window = info->window;

@@ -67,6 +67,8 @@ typedef void (*mst_event_pt)(void *data, const mst_event_t *ev);
 typedef struct {
     uint32_t          max_batch;       /* sequences running at once */
     uint32_t          prefill_chunk;   /* token budget of a step */
+    uint32_t          prefill_most;    /* and while prompts wait long; 0, or
+                                          less: the same */
     int               no_prefix_cache; /* tests */
     int               keep_logits;     /* for mst_engine_logits() */
     uint64_t        (*clock)(void);    /* measures the steps; NULL =

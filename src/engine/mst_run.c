@@ -22,14 +22,16 @@
 static int
 mst_run_alloc(const mst_engine_t *e, mst_run_t *r)
 {
-    uint32_t  n;
+    uint32_t  n, most;
 
     n = e->conf.max_batch;
+    most = e->conf.prefill_most > e->conf.prefill_chunk
+           ? e->conf.prefill_most : e->conf.prefill_chunk;
 
     r->step.batch.seqs = mst_calloc(n, sizeof(mst_batch_seq_t));
     r->step.samples = mst_calloc(n, sizeof(mst_sample_t));
     r->step.sampled = mst_calloc(n, sizeof(mst_sampled_t));
-    r->step.scored = mst_calloc(e->conf.prefill_chunk, sizeof(mst_sampled_t));
+    r->step.scored = mst_calloc(most, sizeof(mst_sampled_t));
     r->seqs = mst_calloc(n, sizeof(mst_seq_t *));
 
     return r->step.batch.seqs && r->step.samples && r->step.sampled

@@ -29,7 +29,7 @@ mst_sched_init(mst_sched_t *s, const mst_sched_conf_t *conf)
     s->room.block_tokens = conf->block_tokens;
     s->room.context = conf->context;
     s->room.window = conf->window;
-    s->room.chunk = conf->budget;
+    s->room.chunk = conf->most > conf->budget ? conf->most : conf->budget;
 
     mst_list_init(&s->leaving);
     mst_list_init(&s->no_waits);

@@ -5,7 +5,8 @@
  * mst_order.h: class, the flow that was served least, time for the first
  * token, arrival.
  *
- * mst_sched_plan() fills one step of at most "budget" tokens:
+ * mst_sched_plan() fills one step of at most "budget" tokens, or, while
+ * prompts wait long, of up to "most" (mst_stretch.h):
  *     1. waiting sequences whose deadline is over leave;
  *     2. running ones that have one token to compute (decodes), each in its
  *        turn; one that lacks a block takes it from others: first from those
@@ -53,6 +54,7 @@
 typedef struct {
     uint32_t           max_batch;  /* sequences running at once */
     uint32_t           budget;     /* tokens of a step */
+    uint32_t           most;       /* while prompts wait long; 0 = budget */
     uint32_t           block_tokens;
     uint32_t           context;    /* of a sequence; 0 = any number */
     uint32_t           window;     /* mst_room.h */
@@ -81,7 +83,7 @@ typedef struct {
     mst_heap_t         timed;      /* by ready_ns, waiting and running */
     mst_heap_t         deadlines;  /* have not started */
 
-    uint32_t           left;       /* tokens left of the budget */
+    uint32_t           left;       /* tokens left of the step's */
     int                preempted;  /* in this step */
     int                moved;      /* this plan preempted, refused or ended
                                       something: plan again before sleeping */

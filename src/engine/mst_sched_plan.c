@@ -6,8 +6,10 @@
 #include "base/mst_err.h"
 #include "engine/mst_promise.h"
 #include "engine/mst_sched_local.h"
+#include "engine/mst_stretch.h"
 
 
+static uint32_t mst_sched_budget(const mst_sched_t *s, uint64_t now_ns);
 static void mst_sched_expire(mst_sched_t *s, uint64_t now_ns);
 static void mst_sched_wake_up(mst_sched_t *s, uint64_t now_ns);
 static void mst_sched_decodes(mst_sched_t *s, uint64_t now_ns);
@@ -25,7 +27,7 @@ mst_sched_plan(mst_sched_t *s, uint64_t now_ns)
 {
     s->n_items = 0;
     s->n_tokens = 0;
-    s->left = s->conf.budget;
+    s->left = mst_sched_budget(s, now_ns);
     s->preempted = 0;
     s->moved = 0;
 
@@ -34,6 +36,27 @@ mst_sched_plan(mst_sched_t *s, uint64_t now_ns)
     mst_sched_decodes(s, now_ns);
     mst_order_settle(&s->order);
     mst_sched_fill(s, now_ns);
+}
+
+
+/* who gave way has had his first token; who yields may wait */
+
+static uint32_t
+mst_sched_budget(const mst_sched_t *s, uint64_t now_ns)
+{
+    uint64_t          wait;
+    const mst_seq_t  *first;
+
+    first = mst_order_waiting(&s->order);
+
+    if (first == NULL || first->started || first->claim.priority < 0) {
+        return s->conf.budget;
+    }
+
+    wait = mst_reckon_ns(&s->reckon, s->waiting_tokens, now_ns);
+    wait += now_ns > first->submit_ns ? now_ns - first->submit_ns : 0;
+
+    return mst_stretch(s->conf.budget, s->conf.most, wait);
 }
 
 

@@ -34,6 +34,7 @@ typedef struct {                   /* settings with "auto" resolved */
     mst_runner_t  runner;
     uint32_t      max_batch;
     uint32_t      prefill_chunk;
+    uint32_t      prefill_most;    /* while prompts wait long */
     uint32_t      device;          /* the CUDA driver's number of it */
     char          backend[64];
     mst_stat_t   *stat;            /* beats while a step computes */

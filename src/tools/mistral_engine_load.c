@@ -36,13 +36,15 @@
 
 typedef struct {
     uint32_t  batch;
-    uint32_t  chunk;               /* tokens of a step */
+    uint32_t  chunk;               /* tokens of a step, and while prompts ... */
+    uint32_t  most;                /* ... wait long */
 } mistral_load_auto_t;
 
 
-static const mistral_load_auto_t  mistral_load_of_cpu = { 16, 512 };
-static const mistral_load_auto_t  mistral_load_of_cuda = { 256, 1024 };
-static const mistral_load_auto_t  mistral_load_of_null = { 256, 512 };
+static const mistral_load_auto_t  mistral_load_of_cpu = { 16, 512, 512 };
+static const mistral_load_auto_t  mistral_load_of_cuda = { 256, 1024,
+                                                           1536 };
+static const mistral_load_auto_t  mistral_load_of_null = { 256, 512, 512 };
 
 
 static void mistral_load_shape(const mistral_engine_t *e,
@@ -99,9 +101,13 @@ mistral_load_shape(const mistral_engine_t *e, const mistral_load_auto_t *a,
                        ? l->prefill_chunk : a->batch;
     }
 
+    l->prefill_most = l->prefill_chunk;
+
     if (l->prefill_chunk == 0) {
         l->prefill_chunk = (l->max_batch > a->chunk) ? l->max_batch
                                                      : a->chunk;
+        l->prefill_most = (l->prefill_chunk > a->most) ? l->prefill_chunk
+                                                       : a->most;
     }
 }
 
@@ -124,7 +130,7 @@ mistral_load_fit(const mistral_engine_t *e, mistral_engine_load_t *l)
     /* with a window nobody holds more than it, whatever the length */
 
     if (info->window
-        && pool >= (uint64_t) info->window + l->prefill_chunk
+        && pool >= (uint64_t) info->window + l->prefill_most
                    + 2 * info->block_tokens)
     {
         return;
@@ -476,7 +482,7 @@ mistral_load_conf(const mistral_engine_t *e, mistral_engine_load_t *l,
     conf->kv_type = (setup->kv_type == UINT32_MAX) ? MST_KV_AUTO
                                           : (mst_kv_type_t) setup->kv_type;
     conf->context = setup->context;
-    conf->max_rows = l->prefill_chunk;
+    conf->max_rows = l->prefill_most;
     conf->max_seqs = l->max_batch;
     conf->log = &mistral_engine_log;
     conf->progress = mistral_load_progress;

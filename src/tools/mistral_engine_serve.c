@@ -191,6 +191,7 @@ mistral_serve_run(mistral_engine_t *e, uint32_t epoch,
     if (serve != NULL) {
         ec.max_batch = l->max_batch;
         ec.prefill_chunk = l->prefill_chunk;
+        ec.prefill_most = l->prefill_most;
         ec.handler = mst_serve_event;
         ec.data = serve;
         ec.log = &mistral_engine_log;
@@ -235,14 +236,21 @@ static void
 mistral_serve_ready(const mistral_engine_t *e,
     const mistral_engine_load_t *l, uint64_t load_ns)
 {
+    char                     most[16];
     const mst_model_info_t  *info;
 
     info = &l->runner.info;
+    most[0] = '\0';
+
+    if (l->prefill_most > l->prefill_chunk) {
+        (void) snprintf(most, sizeof(most), "..%u", l->prefill_most);
+    }
 
     mst_log(&mistral_engine_log, MST_LOG_NOTICE, "ready: %s on %s, %llu MiB "
-            "of weights, context %u, max_batch %u, prefill_chunk %u, %u "
+            "of weights, context %u, max_batch %u, prefill_chunk %u%s, %u "
             "blocks of %u tokens, loaded in %llu ms", e->setup.path,
             l->backend, (unsigned long long) (info->weight_size >> 20),
-            info->context, l->max_batch, l->prefill_chunk, info->n_blocks,
-            info->block_tokens, (unsigned long long) (load_ns / MST_MS));
+            info->context, l->max_batch, l->prefill_chunk, most,
+            info->n_blocks, info->block_tokens,
+            (unsigned long long) (load_ns / MST_MS));
 }

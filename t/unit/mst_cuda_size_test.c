@@ -231,6 +231,31 @@ test_piece(void **state)
 }
 
 
+/* what steps may hold, down to where graphs begin */
+
+static void
+test_tune(void **state)
+{
+    size_t                 i;
+    uint32_t               rows;
+    static const uint32_t  want[] = { 4096, 2048, 1792, 1536, 1280, 1024,
+                                      512, 256 };
+
+    (void) state;
+
+    rows = 8192;
+
+    for (i = 0; i < sizeof(want) / sizeof(*want); i++) {
+        rows = mst_cuda_size_tune(rows);
+        assert_int_equal(rows, want[i]);
+    }
+
+    assert_int_equal(mst_cuda_size_tune(1500), 1280);
+    assert_int_equal(mst_cuda_size_tune(1025), 1024);
+    assert_int_equal(mst_cuda_size_tune(1), 0);
+}
+
+
 int
 main(void)
 {
@@ -239,7 +264,8 @@ main(void)
         cmocka_unit_test(test_twice),
         cmocka_unit_test(test_graphs),
         cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_piece)
+        cmocka_unit_test(test_piece),
+        cmocka_unit_test(test_tune)
     };
 
     return cmocka_run_group_tests_name("mst_cuda_size", tests, NULL, NULL);

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "engine/mst_sched.h"
+#include "engine/mst_stretch.h"
 
 
 /* a scheduler of four sequences with its pool, and what they ask for */
@@ -25,8 +26,8 @@ typedef struct {
 
 
 static void
-plan_init(plan_t *p, uint32_t budget, uint32_t blocks, uint32_t places,
-    uint32_t max_tokens, uint32_t *ids)
+plan_init_most(plan_t *p, uint32_t budget, uint32_t most, uint32_t blocks,
+    uint32_t places, uint32_t max_tokens, uint32_t *ids)
 {
     mst_sched_conf_t  conf;
 
@@ -34,6 +35,7 @@ plan_init(plan_t *p, uint32_t budget, uint32_t blocks, uint32_t places,
     conf.block_tokens = 16;
     conf.max_batch = 4;
     conf.budget = budget;
+    conf.most = most;
     conf.pool = &p->pool;
 
     assert_int_equal(mst_block_init(&p->pool, blocks), MST_OK);
@@ -44,6 +46,14 @@ plan_init(plan_t *p, uint32_t budget, uint32_t blocks, uint32_t places,
     mst_params_default(&p->submit.params);
     p->submit.params.max_tokens = max_tokens;
     p->submit.prompt = ids;
+}
+
+
+static void
+plan_init(plan_t *p, uint32_t budget, uint32_t blocks, uint32_t places,
+    uint32_t max_tokens, uint32_t *ids)
+{
+    plan_init_most(p, budget, 0, blocks, places, max_tokens, ids);
 }
 
 
@@ -156,12 +166,77 @@ test_nobody_overtakes(void **state)
 }
 
 
+/* a long step while somebody waits long for his first token: by the time
+   behind him, or by what is before the last; not for one who has had his, nor
+   for one who yields */
+
+static void
+test_long_steps(void **state)
+{
+    plan_t      p;
+    uint32_t    ids[900] = { 0 };
+    uint64_t    now;
+    mst_seq_t  *q;
+
+    (void) state;
+
+    plan_init_most(&p, 256, 512, 100, 2, 10, ids);
+    q = plan_add(&p, 900, 1);
+
+    mst_sched_plan(&p.sched, MST_STRETCH_FROM);
+    assert_int_equal(p.sched.n_tokens, 256);
+    mst_sched_computed(&p.sched, q);
+    mst_sched_requeue(&p.sched, q, MST_STRETCH_FROM);
+
+    /* it runs: nobody waits */
+
+    mst_sched_plan(&p.sched, MST_STRETCH_TO);
+    assert_int_equal(p.sched.n_tokens, 256);
+    mst_sched_remove(&p.sched, q);
+    mst_seq_destroy(q);
+
+    q = plan_add(&p, 900, 2);
+    mst_sched_plan(&p.sched, MST_STRETCH_TO);
+    assert_int_equal(p.sched.n_tokens, 512);
+    mst_sched_remove(&p.sched, q);
+    mst_seq_destroy(q);
+
+    /* 256 tokens took a second: 900 take 3.5 */
+
+    now = 10 * MST_S;
+    mst_reckon_add(&p.sched.reckon, 256, 256, MST_S, now);
+    q = plan_add(&p, 900, 3);
+    q->submit_ns = now;
+    mst_sched_plan(&p.sched, now);
+    assert_int_equal(p.sched.n_tokens, 512);
+    mst_sched_remove(&p.sched, q);
+
+    q->submit_ns = 0;
+    q->started = 1;
+    assert_int_equal(mst_sched_add(&p.sched, q, now), MST_OK);
+    mst_sched_plan(&p.sched, now);
+    assert_int_equal(p.sched.n_tokens, 256);
+    mst_sched_remove(&p.sched, q);
+    mst_seq_destroy(q);
+
+    p.submit.claim.priority = -1;
+    q = plan_add(&p, 900, 4);
+    mst_sched_plan(&p.sched, now);
+    assert_int_equal(p.sched.n_tokens, 256);
+    mst_sched_remove(&p.sched, q);
+    mst_seq_destroy(q);
+
+    plan_fini(&p);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_prefill_starves_nobody),
-        cmocka_unit_test(test_nobody_overtakes)
+        cmocka_unit_test(test_nobody_overtakes),
+        cmocka_unit_test(test_long_steps)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
