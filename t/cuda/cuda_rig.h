@@ -509,8 +509,11 @@ rig_lacks_device(int argc, char **argv)
 }
 
 
+/* RIG_TEST=PATTERN runs those tests alone */
+
 #define rig_main(argc, argv, tests)                                           \
-    (rig_lacks_device(argc, argv) ? 0                                         \
+    (cmocka_set_test_filter(getenv("RIG_TEST")),                              \
+     rig_lacks_device(argc, argv) ? 0                                         \
      : cmocka_run_group_tests(tests, NULL, NULL))
 
 

@@ -236,7 +236,7 @@ test_time_plan(uint32_t seqs, int before, int n)
 
 
 static void
-test_cases(int quick)
+test_cases(int quick, int small)
 {
     uint32_t  i, j;
 
@@ -279,7 +279,7 @@ test_cases(int quick)
                                 { 65, 1 } } }
     };
 
-    for (i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+    for (i = small; i < sizeof(heads) / sizeof(heads[0]); i += 1 + 9 * small) {
         for (j = 0; j < sizeof(steps) / sizeof(steps[0]); j++) {
             int          k;
             test_case_t  c = { steps[j].name, heads[i].heads,
@@ -287,7 +287,7 @@ test_cases(int quick)
                                steps[j].window, heads[i].pairs,
                                MST_K_OUT_BF16, steps[j].seqs };
 
-            if (quick && j != 7) {
+            if ((quick || small) && j != 7) {
                 continue;
             }
 
@@ -296,6 +296,10 @@ test_cases(int quick)
                 test_case(&c, 0);
             }
         }
+    }
+
+    if (small) {
+        return;
     }
 
     test_case_t  c = { "mixed, other outputs", 32, 8, 128, MST_K_KV_BF16, 0,
@@ -398,7 +402,10 @@ main(int argc, char **argv)
         return test_bad != 0;
     }
 
-    test_cases(argc > 1 && strcmp(argv[1], "quick") == 0);
+    /* "small": what compute-sanitizer does in a minute */
+
+    test_cases(argc > 1 && strcmp(argv[1], "quick") == 0,
+               argc > 1 && strcmp(argv[1], "small") == 0);
     printf("%d wrong\n", test_bad);
 
     return test_bad != 0;
