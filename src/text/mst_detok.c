@@ -4,6 +4,7 @@
  */
 
 #include "text/mst_detok.h"
+#include "text/mst_encode.h"
 
 
 void
@@ -40,7 +41,9 @@ mst_detok_push(mst_detok_t *d, uint32_t id, mst_buf_t *out)
     if (d->strip) {
         d->strip = 0;
 
-        if (s.data[0] == ' ') {
+        /* a token of that byte was meant */
+
+        if (s.data[0] == ' ' && s.data != &d->tokenizer->byte[' ']) {
             s = mst_str(s.data + 1, s.len - 1);
         }
     }

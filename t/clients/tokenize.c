@@ -1,8 +1,9 @@
 
 /*
  * tokenize KIND FILE [REPEAT]: a JSON array of texts on stdin to an array of
- * arrays of token ids on stdout, for comparisons with other programs; with
- * REPEAT the texts are encoded so often and only the seconds are printed.
+ * arrays of token ids on stdout, for comparisons with other programs, and of
+ * arrays of ids to their texts, as they stream; with REPEAT the texts are
+ * encoded so often and only the seconds are printed.
  * KIND: spm, tekken, hf, gguf.
  */
 
@@ -13,6 +14,7 @@
 
 #include "base/mst_mem.h"
 #include "base/mst_time.h"
+#include "text/mst_detok.h"
 #include "text/mst_tokenizer.h"
 
 
@@ -117,6 +119,34 @@ encode(const mst_tokenizer_t *t, const json_t *text, int first, int quiet)
 }
 
 
+static void
+decode(const mst_tokenizer_t *t, const json_t *ids, int first)
+{
+    size_t       i;
+    json_t      *text;
+    mst_buf_t    out;
+    mst_detok_t  d;
+
+    mst_buf_init(&out);
+    mst_detok_init(&d, t);
+
+    for (i = 0; i < json_array_size(ids); i++) {
+        (void) mst_detok_push(&d, (uint32_t) json_integer_value(
+                              json_array_get(ids, i)), &out);
+    }
+
+    (void) mst_detok_finish(&d, &out);
+    text = json_stringn(out.len ? out.data : "", out.len);
+
+    (void) printf("%s", first ? "" : ",");
+    (void) json_dumpf(text, stdout, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+    (void) printf("\n");
+
+    json_decref(text);
+    mst_buf_fini(&out);
+}
+
+
 int
 main(int argc, char **argv)
 {
@@ -157,7 +187,12 @@ main(int argc, char **argv)
         (void) printf("[");
 
         for (i = 0; i < json_array_size(texts); i++) {
-            encode(t, json_array_get(texts, i), i == 0, 0);
+            if (json_is_array(json_array_get(texts, i))) {
+                decode(t, json_array_get(texts, i), i == 0);
+
+            } else {
+                encode(t, json_array_get(texts, i), i == 0, 0);
+            }
         }
 
         (void) printf("]\n");

@@ -1,6 +1,6 @@
 """Token ids beside those of the libraries that made the formats: seeded
-random texts of all planes, broken joins, digits, code and white space.
-Prints TAP."""
+random texts of all planes, broken joins, digits, code and white space; and
+what they make of random ids, half of them bytes.  Prints TAP."""
 
 import base64
 import json
@@ -75,12 +75,25 @@ def compare(name, kind, path, texts, reference):
     ok(not bad, "%s: %d texts" % (name, len(texts)), bad[:1])
 
 
-def spm(file, texts):
+def lists(rng, kinds):
+    """of ids, drawn from these"""
+    return [[rng.choice(rng.choice(kinds)) for _ in range(rng.randrange(20))]
+            for _ in range(COUNT)]
+
+
+def spm(file, texts, rng):
     sp = sentencepiece.SentencePieceProcessor(model_file=FILES + file)
     compare(file, "spm", FILES + file, texts, sp.encode)
 
+    ids = range(sp.get_piece_size())
+    parts = [i for i in ids if sp.is_byte(i)]
+    pieces = [i for i in ids if not (sp.is_byte(i) or sp.is_control(i)
+                                     or sp.is_unknown(i))]
+    compare(file + ", decoded", "spm", FILES + file,
+            [[i] for i in parts] + lists(rng, [parts, pieces]), sp.decode)
 
-def tekken(texts):
+
+def tekken(texts, rng):
     path = FILES + "tekken_240718.json"
     with open(path) as f:
         d = json.load(f)
@@ -92,6 +105,9 @@ def tekken(texts):
                             mergeable_ranks=ranks, special_tokens={})
     compare("tekken", "tekken", path, texts,
             lambda t: [i + 1000 for i in enc.encode_ordinary(t)])
+    compare("tekken, decoded", "tekken", path,
+            lists(rng, [range(1000, 1256), range(1000, n + 1000)]),
+            lambda ids: enc.decode([i - 1000 for i in ids]))
     return ranks, d["config"]["pattern"]
 
 
@@ -175,9 +191,9 @@ def main():
                  "mistral_instruct_tokenizer_240216.model.v2",
                  "mistral_instruct_tokenizer_240323.model.v3",
                  "mistral_instruct_tokenizer_241114.model.v7"):
-        spm(file, texts)
+        spm(file, texts, rng)
 
-    ranks, pattern = tekken(texts)
+    ranks, pattern = tekken(texts, rng)
     split = lambda regex: pre_tokenizers.Sequence([
         pre_tokenizers.Split(Regex(regex), "isolated"),
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
