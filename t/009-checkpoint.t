@@ -33,6 +33,8 @@ our $Models = <<'END';
                         rope_scaling linear factor=2; }
     mistral_model mix { path $TEST_NGINX_TINY/moe; }
     mistral_model one { path $TEST_NGINX_TINY/moe; experts_per_token 1; }
+    mistral_model dyn { path $TEST_NGINX_TINY/plain; prefill_chunk 32;
+                        rope_scaling dynamic factor=4; }
     mistral_model own { path $TEST_NGINX_TINY/plain;
                         chat_template $TEST_NGINX_TINY/own.jinja; }
 END
@@ -48,6 +50,7 @@ add_block_preprocessor(sub {
                                 . 'location /one/ { mistral_pass one; }'
                                 . 'location /none/ { mistral_pass tiny;'
                                 . '    mistral_allow_experts on; }'
+                                . 'location /dyn/ { mistral_pass dyn; }'
                                 . 'location /own/ { mistral_pass own; }');
 });
 
@@ -209,3 +212,24 @@ POST /v1/fim/completions
 --- response_body_like eval
 ['"num_experts_per_tok","code":"unsupported"', 'at most the model\'s 4 experts.*"num_experts_per_tok","code":"invalid_value"',
  '"num_experts_per_tok","code":"invalid_value"', 'the model is none.*"num_experts_per_tok","code":"invalid_value"']
+
+
+
+=== TEST 18: dynamic rope: what is cached is of use to prompts of equal length
+--- request eval
+[map { my $n = $_; "POST /dyn/completions\n" . '{"prompt":[' . CORE::join(',', map { 7 + $_ % 90 } 0 .. $n - 1)
+       . '],"max_tokens":1,"temperature":0,"logprobs":0,"ignore_eos":true}' } 120, 120, 100, 200, 200, 210, 200]
+--- response_body_like eval
+[map { qr/"token_logprobs":\[$_->[0].*"cached_tokens":$_->[1]\}/ }
+ ['-2\.4753', 0], ['-2\.4753', '[1-9]\d'], ['-', '[1-9]\d'],
+ ['-2\.785', 0], ['-2\.785', '1\d\d'], ['-2\.672', 0], ['-2\.785', '1\d\d']]
+
+
+
+=== TEST 19: four times the model's context, and one more
+--- request eval
+[map { "POST /dyn/completions\n" . '{"prompt":[' . '9,' x $_ . '9],"max_tokens":5,"ignore_eos":true}' } 509, 511]
+--- error_code eval
+[200, 400]
+--- response_body_like eval
+['"prompt_tokens":510,"completion_tokens":2,', '\b512\b.*"context_length_exceeded"']
