@@ -310,7 +310,7 @@ def case_made(args):
     with served(args, variants(args, args.made(), types)) as n:
         for name, (_, far) in types.items():
             crowd_and_alone(args, n, f'/{name}/v1/completions', name,
-                            min(far, NEAR))
+                            min(far, NEAR), words=300)
 
 
 # many streams, exact counts
