@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "text/mst_unicode.h"
 
@@ -109,13 +111,57 @@ test_fill(void **state)
 }
 
 
+/* every code point as Rust's regular expressions class it, which tiktoken and
+   tokenizers use */
+
+static void
+test_golden(void **state)
+{
+    char            line[256];
+    FILE           *f;
+    unsigned        lo, hi, bits;
+    uint32_t        cp;
+    unsigned char  *want;
+
+    (void) state;
+
+    want = calloc(0x110000, 1);
+    f = fopen("t/data/golden/unicode16_tekken_classes.txt", "re");
+    assert_non_null(want);
+    assert_non_null(f);
+
+    while (fgets(line, sizeof(line), f)) {
+
+        if (sscanf(line, "%x %x %u", &lo, &hi, &bits) == 3) {
+            assert_in_range(hi, lo, 0x10ffff);
+
+            for (cp = lo; cp <= hi; cp++) {
+                want[cp] = (unsigned char) bits;
+            }
+        }
+    }
+
+    (void) fclose(f);
+
+    for (cp = 0; cp < 0x110000; cp++) {
+        if ((mst_unicode_bits(cp) & ~(uint32_t) MST_UNICODE_N17) != want[cp]) {
+            fail_msg("U+%04X: bits %u, expected %u", cp, mst_unicode_bits(cp),
+                     want[cp]);
+        }
+    }
+
+    free(want);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_fill)
+        cmocka_unit_test(test_fill),
+        cmocka_unit_test(test_golden)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
