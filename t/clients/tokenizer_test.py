@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import random
+import struct
 import subprocess
 import sys
 import tempfile
@@ -75,6 +76,47 @@ def compare(name, kind, path, texts, reference):
     ok(not bad, "%s: %d texts" % (name, len(texts)), bad[:1])
 
 
+def gguf_value(v):
+    """type and bytes of a value of metadata"""
+    if isinstance(v, bool):
+        return 7, struct.pack("<?", v)
+    if isinstance(v, int):
+        return 4, struct.pack("<I", v)
+    if isinstance(v, float):
+        return 6, struct.pack("<f", v)
+    if isinstance(v, str):
+        return 8, struct.pack("<Q", len(v.encode())) + v.encode()
+    kind = gguf_value(v[0])[0]
+    return 9, struct.pack("<IQ", kind, len(v)) + b"".join(
+        gguf_value(x)[1] for x in v)
+
+
+def gguf(name, keys, texts, reference):
+    """the vocabulary of a GGUF file"""
+    data = b"GGUF" + struct.pack("<IQQ", 3, 0, len(keys))
+    for key, v in keys.items():
+        kind, value = gguf_value(v)
+        data += gguf_value("tokenizer.ggml." + key)[1] \
+            + struct.pack("<I", kind) + value
+    with tempfile.TemporaryDirectory() as tmp:
+        path = os.path.join(tmp, "v.gguf")
+        with open(path, "wb") as f:
+            f.write(data + bytes(-len(data) % 32))
+        compare("GGUF, " + name, "gguf", path, texts, reference)
+
+
+def gguf_spm(file, texts):
+    sp = sentencepiece.SentencePieceProcessor(model_file=FILES + file)
+    ids = range(sp.get_piece_size())
+    gguf("llama", {
+        "model": "llama", "tokens": [sp.id_to_piece(i) for i in ids],
+        "scores": [float(sp.get_score(i)) for i in ids],
+        "token_type": [2 if sp.is_unknown(i) else 3 if sp.is_control(i) else
+                       6 if sp.is_byte(i) else 1 for i in ids],
+        "bos_token_id": 1, "eos_token_id": 2, "unknown_token_id": 0,
+        "add_bos_token": True}, texts, sp.encode)
+
+
 def lists(rng, kinds):
     """of ids, drawn from these"""
     return [[rng.choice(rng.choice(kinds)) for _ in range(rng.randrange(20))]
@@ -134,7 +176,8 @@ def letters():
     return table
 
 
-def hf_bytes(name, ranks, pre, texts, ignore=False):
+def hf_bytes(name, ranks, pre, texts, ignore=False, of=None):
+    """of: what GGUF calls it"""
     table = letters()
     spell = lambda t: "".join(table[b] for b in t)
     small, merges = merges_of(ranks, 20000)
@@ -145,6 +188,14 @@ def hf_bytes(name, ranks, pre, texts, ignore=False):
     t.pre_tokenizer = pre
     t.decoder = decoders.ByteLevel()
     hf(name, t, texts)
+
+    if of:
+        tokens = [spell(k) for k in sorted(small, key=small.get)]
+        gguf(of, {"model": "gpt2", "pre": of, "tokens": tokens,
+                  "token_type": [1] * len(tokens), "add_bos_token": False,
+                  "eos_token_id": 0,
+                  "merges": [spell(a) + " " + spell(b) for a, b in merges]},
+             texts, lambda s: t.encode(s, add_special_tokens=False).ids)
 
 
 def hf(name, t, texts):
@@ -198,16 +249,18 @@ def main():
         pre_tokenizers.Split(Regex(regex), "isolated"),
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
 
-    hf_bytes("tekken", ranks, split(pattern), texts, True)
+    hf_bytes("tekken", ranks, split(pattern), texts, True, "tekken")
     hf_bytes("Llama 3", ranks, split(LLAMA3), texts)
-    hf_bytes("Llama 3, merges ignored", ranks, split(LLAMA3), texts, True)
+    hf_bytes("Llama 3, merges ignored", ranks, split(LLAMA3), texts, True,
+             "llama-bpe")
     hf_bytes("GPT-2", ranks, pre_tokenizers.ByteLevel(
-        add_prefix_space=False, use_regex=True), texts)
+        add_prefix_space=False, use_regex=True), texts, of="gpt-2")
     hf_bytes("SmolLM", ranks, pre_tokenizers.Sequence([
         pre_tokenizers.Digits(individual_digits=True),
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)]),
-        texts)
+        texts, of="smollm")
     hf_chars(texts)
+    gguf_spm("tokenizer.model.v1", texts)
     done()
 
 
