@@ -46,6 +46,12 @@ typedef struct {
 
 
 typedef struct {
+    uint32_t  first;           /* places in a list of merges */
+    uint32_t  second;
+} mst_bpe_twice_t;
+
+
+typedef struct {
     const mst_vocab_t  *vocab;
     int                 chars; /* symbols are code points, not bytes */
     uint32_t           *number;    /* [vocab->n] of a token; of those that no
@@ -73,6 +79,8 @@ typedef struct {
 
 
 /* all leave b fit for _fini whatever they return; v must outlive b */
+
+/* mst_bpe_gguf.c: the merges of a file */
 int mst_bpe_init_gguf(mst_bpe_t *b, const mst_vocab_t *v,
     const mst_gguf_t *g, mst_err_t *err);
 
@@ -82,10 +90,11 @@ int mst_bpe_init_ranks(mst_bpe_t *b, const mst_vocab_t *v,
     const uint32_t *ranks, int chars);
 
 /* a list of n merges: left, right and id of each, in the order of their
-   ranks; chars as above.  MST_ERROR: memory, or the same pair twice (*bad:
-   which) */
+   ranks; chars as above.  MST_ERROR: memory; MST_BUSY: too many collide in a
+   table; MST_DECLINED: the same pair twice, *twice says where */
 int mst_bpe_init_merges(mst_bpe_t *b, const mst_vocab_t *v,
-    const mst_bpe_merge_t *merges, uint32_t n, int chars, uint32_t *bad);
+    const mst_bpe_merge_t *merges, uint32_t n, int chars,
+    mst_bpe_twice_t *twice);
 
 void mst_bpe_fini(mst_bpe_t *b);               /* may be called twice */
 

@@ -364,7 +364,7 @@ mst_hf_merges(const mst_vocab_t *v, mst_bpe_t *b, const mst_hf_file_t *f)
 {
     int               rc;
     size_t            i, n;
-    uint32_t          bad;
+    mst_bpe_twice_t   twice;
     const json_t     *list;
     mst_bpe_merge_t  *merges;
 
@@ -392,19 +392,27 @@ mst_hf_merges(const mst_vocab_t *v, mst_bpe_t *b, const mst_hf_file_t *f)
         }
     }
 
-    rc = mst_bpe_init_merges(b, v, merges, (uint32_t) n, f->hf->chars, &bad);
+    rc = mst_bpe_init_merges(b, v, merges, (uint32_t) n, f->hf->chars,
+                             &twice);
 
     mst_free(merges);
 
-    if (rc != MST_OK) {
-        return bad == MST_BPE_NONE
-               ? mst_err_set(f->err, "%s: no memory for %zu merges", f->name,
-                             n)
-               : mst_err_set(f->err, "%s: model.merges[%u] is there twice",
-                             f->name, bad);
-    }
+    switch (rc) {
 
-    return MST_OK;
+    case MST_OK:
+        return MST_OK;
+
+    case MST_DECLINED:
+        return mst_err_set(f->err, "%s: model.merges[%u] is there twice",
+                           f->name, twice.second);
+
+    case MST_BUSY:
+        return mst_err_set(f->err, "%s: more than %d of its merges collide in "
+                           "a table", f->name, MST_VOCAB_MAX_PROBES);
+
+    default:
+        return mst_err_set(f->err, "%s: no memory for %zu merges", f->name, n);
+    }
 }
 
 
