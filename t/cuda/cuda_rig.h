@@ -224,15 +224,12 @@ rig_tiny(rig_t *t, const rig_shape_t *shape, uint64_t seed,
 
 
 static inline void
-rig_path(rig_t *t, const char *path, int cast, rig_where_t where)
+rig_path_conf(rig_t *t, const char *path, const mst_model_conf_t *conf)
 {
     mst_err_t          err = { "" };
     mst_checkpoint_t  *cp;
-    mst_model_conf_t   conf;
     mst_check_files_t  files;
 
-    rig_conf(&conf, where);
-    conf.rope_cast = cast;
     mst_buf_init(&t->file);
 
     if (mst_check_open(path, &files, &err) != MST_OK) {
@@ -241,8 +238,19 @@ rig_path(rig_t *t, const char *path, int cast, rig_where_t where)
 
     cp = mst_checkpoint_open(files.fd, files.n, path, &err);
     mst_check_close(&files);
-    t->m = cp ? mst_model_create(cp, &conf, &err) : NULL;
+    t->m = cp ? mst_model_create(cp, conf, &err) : NULL;
     rig_made(t, &err);
+}
+
+
+static inline void
+rig_path(rig_t *t, const char *path, int cast, rig_where_t where)
+{
+    mst_model_conf_t  conf;
+
+    rig_conf(&conf, where);
+    conf.rope_cast = cast;
+    rig_path_conf(t, path, &conf);
 }
 
 
