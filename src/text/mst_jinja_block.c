@@ -234,7 +234,7 @@ mst_jinja_block_for(mst_jinja_parse_t *p, mst_jinja_node_t **n)
     *n = f;
     p->t++;
 
-    if (f == NULL || mst_jinja_term_target(p, 0, "in", &f->a) != MST_OK
+    if (f == NULL || mst_jinja_target(p, 0, "in", &f->a) != MST_OK
         || mst_jinja_parse_expect_word(p, "in") != MST_OK
         || mst_jinja_expr_tuple(p, 0, "recursive", &f->b) != MST_OK
         || (mst_jinja_parse_skip_word(p, "if")
@@ -290,7 +290,7 @@ mst_jinja_block_set(mst_jinja_parse_t *p, mst_jinja_node_t **n)
     *n = mst_jinja_parse_node(p, MST_JINJA_SET);
     p->t++;
 
-    if (*n == NULL || mst_jinja_term_target(p, 1, NULL, &(*n)->a) != MST_OK) {
+    if (*n == NULL || mst_jinja_target(p, 1, NULL, &(*n)->a) != MST_OK) {
         return MST_ERROR;
     }
 
@@ -333,7 +333,7 @@ mst_jinja_block_params(mst_jinja_parse_t *p, mst_jinja_node_t **list)
         *list = n;
         list = &n->next;
 
-        if (mst_jinja_term_bind(p, &n->id) != MST_OK) {
+        if (mst_jinja_target_name(p, &n->id) != MST_OK) {
             return MST_ERROR;
         }
 
@@ -393,7 +393,7 @@ mst_jinja_block_macro(mst_jinja_parse_t *p, mst_jinja_node_t **n)
 
     (*n)->value = p->t->value;
 
-    if (mst_jinja_term_bind(p, &(*n)->id) != MST_OK
+    if (mst_jinja_target_name(p, &(*n)->id) != MST_OK
         || mst_jinja_block_params(p, &(*n)->params) != MST_OK)
     {
         return MST_ERROR;
@@ -467,7 +467,7 @@ mst_jinja_block_with(mst_jinja_parse_t *p, mst_jinja_node_t **n)
         *last = mst_jinja_parse_node(p, MST_JINJA_SET);
 
         if (*last == NULL
-            || mst_jinja_term_target(p, 0, NULL, &(*last)->a) != MST_OK
+            || mst_jinja_target(p, 0, NULL, &(*last)->a) != MST_OK
             || mst_jinja_parse_expect(p, '=') != MST_OK
             || mst_jinja_expr(p, &(*last)->b) != MST_OK)
         {

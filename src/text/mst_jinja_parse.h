@@ -86,13 +86,15 @@ int mst_jinja_term_filters(mst_jinja_parse_t *p, mst_jinja_node_t *first,
 int mst_jinja_term_filter(mst_jinja_parse_t *p, mst_jinja_node_t *subject,
     mst_jinja_node_t **n);
 
+/* mst_jinja_target.c */
+
 /* what a value may be put in: a name, names with commas, or, where "ref",
    an attribute of a namespace */
-int mst_jinja_term_target(mst_jinja_parse_t *p, int ref, const char *stop,
+int mst_jinja_target(mst_jinja_parse_t *p, int ref, const char *stop,
     mst_jinja_node_t **n);
 
 /* a name that is set; its id in *id */
-int mst_jinja_term_bind(mst_jinja_parse_t *p, uint32_t *id);
+int mst_jinja_target_name(mst_jinja_parse_t *p, uint32_t *id);
 
 
 #endif /* MST_JINJA_PARSE_H */
