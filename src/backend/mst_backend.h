@@ -73,9 +73,10 @@ typedef struct {
                                       all else is there; 0 = kv_size counts */
     const char       *isa;         /* NULL = the best of this machine */
     const mst_log_t  *log;         /* may be NULL */
-    void            (*progress)(void *data);   /* while sync() computes, by
+    int             (*progress)(void *data);   /* while sync() computes, by
                                       its caller's thread, from when the others
-                                      have work; may be NULL */
+                                      have work; not 0: the next call will wake
+                                      a process; may be NULL */
     void             *progress_data;
 } mst_backend_conf_t;
 

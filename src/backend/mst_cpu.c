@@ -570,15 +570,21 @@ mst_cpu_logits(mst_backend_t *b, const mst_vector_t *norm,
 
 
 static void
-mst_cpu_progress(void *data)
+mst_cpu_progress(mst_backend_t *b, uint32_t phase)
 {
-    mst_backend_t  *b;
-
-    b = data;
+    int  more;
 
     if (b->conf.progress != NULL) {
-        b->conf.progress(b->conf.progress_data);
+        more = b->conf.progress(b->conf.progress_data);
+        mst_cpu_pool_hold(b->pool, more ? phase + 1 : 0);
     }
+}
+
+
+static void
+mst_cpu_begun(void *data)
+{
+    mst_cpu_progress(data, 0);
 }
 
 
@@ -589,8 +595,8 @@ mst_cpu_run(void *data, uint32_t phase, uint32_t thread, int last)
 
     b = data;
 
-    if (thread == 0 && phase != 0) {
-        mst_cpu_progress(b);
+    if (thread == 0 && phase != 0 && !last) {
+        mst_cpu_progress(b, phase);
     }
 
     b->cmds[phase].run(b, &b->cmds[phase], thread, last);
@@ -605,7 +611,7 @@ mst_cpu_sync(mst_backend_t *b, const float **logits, mst_err_t *err)
     (void) err;
 
     job.run = mst_cpu_run;
-    job.begun = mst_cpu_progress;
+    job.begun = mst_cpu_begun;
     job.data = b;
     job.n_phases = b->n_cmds;
 

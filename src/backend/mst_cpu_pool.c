@@ -26,6 +26,7 @@
 #define MST_CPU_POOL_SPINS      3000   /* within a job; of about 30 ns */
 #define MST_CPU_POOL_SPINS_GAP  15000  /* between two */
 #define MST_CPU_POOL_SPINS_LOW  50
+#define MST_CPU_POOL_SPINS_HELD 1200   /* a wake-up reaches another core */
 #define MST_CPU_POOL_NEAR       8      /* threads that may all look at a word
                                           while others change it */
 
@@ -55,6 +56,8 @@ struct mst_cpu_pool_s {
     uint32_t                spins;     /* the same within a job, at most */
     uint32_t                patience;  /* ... and now; all threads write, any
                                           value will do */
+    uint32_t                held;      /* number of a phase that thread 0 will
+                                          begin first; 0: none */
     const uint64_t         *look;      /* what waiting threads look at */
 
     /* the job; who is at a phase of it may read */
@@ -199,6 +202,14 @@ mst_cpu_pool_begin(mst_cpu_pool_t *p, uint32_t seen)
 }
 
 
+static int
+mst_cpu_pool_held(const mst_cpu_pool_t *p, uint32_t number)
+{
+    /* partner: mst_cpu_pool_hold() */
+    return __atomic_load_n(&p->held, __ATOMIC_ACQUIRE) == number;
+}
+
+
 /* 0, or the next phase that this thread has opened and is at */
 
 static uint64_t
@@ -228,7 +239,8 @@ mst_cpu_pool_leave(mst_cpu_pool_t *p, uint32_t number, uint32_t thread)
             next = (number + 1) * MST_CPU_POOL_PHASE;
 
         } else {
-            next = mst_cpu_pool_opened(p, number + 1, 1);
+            next = mst_cpu_pool_opened(p, number + 1, thread == 0
+                                       || !mst_cpu_pool_held(p, number + 1));
         }
 
         /* partner: the same of the other threads, and mst_cpu_pool_begin() */
@@ -246,7 +258,7 @@ mst_cpu_pool_leave(mst_cpu_pool_t *p, uint32_t number, uint32_t thread)
 
     mst_cpu_pool_turn(p, next);
 
-    return next & MST_CPU_POOL_OPEN ? next : 0;
+    return mst_cpu_pool_at(next) ? next : 0;
 }
 
 
@@ -347,6 +359,41 @@ mst_cpu_pool_run(mst_cpu_pool_t *p, const mst_cpu_pool_job_t *job)
 }
 
 
+void
+mst_cpu_pool_hold(mst_cpu_pool_t *p, uint32_t phase)
+{
+    uint32_t  number;
+
+    number = phase ? p->first + phase : 0;
+
+    /* the others read the line in each phase */
+
+    if (p->held != number) {
+        __atomic_store_n(&p->held, number, __ATOMIC_RELEASE);
+    }
+}
+
+
+/* outside of a phase that is held, not for ever: thread 0 may be who has lost
+   its core */
+
+static void
+mst_cpu_pool_stay(const mst_cpu_pool_t *p)
+{
+    uint32_t  i, number;
+
+    number = mst_cpu_pool_number(__atomic_load_n(p->look, __ATOMIC_RELAXED));
+
+    for (i = 0; i < MST_CPU_POOL_SPINS_HELD; i++) {
+        if (!mst_cpu_pool_held(p, number)) {
+            return;
+        }
+
+        mst_cpu_pool_pause();
+    }
+}
+
+
 static void *
 mst_cpu_pool_thread(void *data)
 {
@@ -369,6 +416,7 @@ mst_cpu_pool_thread(void *data)
             return NULL;
         }
 
+        mst_cpu_pool_stay(p);
         word = mst_cpu_pool_begin(p, seen);
 
         if (word) {

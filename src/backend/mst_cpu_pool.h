@@ -62,5 +62,12 @@ uint32_t mst_cpu_pool_threads(const mst_cpu_pool_t *p);
 /* returns when all phases are over */
 void mst_cpu_pool_run(mst_cpu_pool_t *p, const mst_cpu_pool_job_t *job);
 
+/*
+ * From thread 0 within a job: the others keep out of this phase, a later one,
+ * until phase 0 is said here, or for about 30 us.  For what may take any
+ * thread's core: who has nothing in hand then is not waited for.
+ */
+void mst_cpu_pool_hold(mst_cpu_pool_t *p, uint32_t phase);
+
 
 #endif /* MST_CPU_POOL_H */

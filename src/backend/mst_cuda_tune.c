@@ -304,7 +304,7 @@ mst_cuda_tune(mst_backend_t *b, mst_err_t *err)
         most = mst_cuda_max(most, rows);
 
         if (b->conf.progress) {
-            b->conf.progress(b->conf.progress_data);
+            (void) b->conf.progress(b->conf.progress_data);
         }
     }
 

@@ -9,7 +9,8 @@
  * What this thread does between two steps keeps all that compute, and a
  * worker wakes up on one of their cores, which could be that of this thread:
  * with "late" it tells of a step when the next one has begun and the others
- * have something to do.
+ * have something to do, and wakes in a call of its own, before which they can
+ * be made to lay down what they have in hand: it may also be theirs.
  */
 
 #include <errno.h>
@@ -293,7 +294,9 @@ mst_serve_pass(mst_serve_t *s, uint64_t *wake_ns, mst_err_t *err)
 
     rc = mst_engine_step(s->engine, mst_time_ns(), wake_ns, err);
 
-    mst_serve_tell(s);                         /* where no step has begun */
+    /* where no step has begun */
+
+    while (mst_serve_tell(s)) { /* void */ }
 
     now = mst_time_ns();
 
@@ -302,7 +305,7 @@ mst_serve_pass(mst_serve_t *s, uint64_t *wake_ns, mst_err_t *err)
     s->due = 1;
 
     if (!s->conf.late || rc != MST_OK) {
-        mst_serve_tell(s);
+        while (mst_serve_tell(s)) { /* void */ }
     }
 
     /* not by tell(), which may be within a step: sequences end */
@@ -315,14 +318,22 @@ mst_serve_pass(mst_serve_t *s, uint64_t *wake_ns, mst_err_t *err)
 }
 
 
-void
+int
 mst_serve_tell(mst_serve_t *s)
 {
     if (s->due) {
         s->due = 0;
         mst_serve_stats(s, mst_time_ns());
         mst_serve_call_flush(s);
+
+        return s->ring;
     }
+
+    if (s->ring) {
+        mst_serve_call_ring(s);
+    }
+
+    return 0;
 }
 
 

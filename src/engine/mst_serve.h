@@ -64,9 +64,12 @@ void mst_serve_event(void *data, const mst_event_t *ev);
 int mst_serve_run(mst_serve_t *s, mst_engine_t *e,
     const mst_serve_info_t *info, mst_err_t *err);
 
-/* from inside a step, once other threads compute: what the step before
-   brought, if that is not told yet */
-void mst_serve_tell(mst_serve_t *s);
+/*
+ * From inside a step, once other threads compute: what the step before
+ * brought, if that is not told yet.  Returns 1 if somebody has to be woken:
+ * the next call does it.
+ */
+int mst_serve_tell(mst_serve_t *s);
 
 /*
  * Its parts, for tests: start, then pass and poll as long as one likes.

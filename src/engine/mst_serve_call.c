@@ -246,11 +246,9 @@ mst_serve_call_doom(mst_serve_t *s, uint64_t now_ns)
 void
 mst_serve_call_flush(mst_serve_t *s)
 {
-    int                ring;
     uint32_t           i, published;
     mst_serve_slot_t  *slot;
 
-    ring = 0;
     s->blocked = 0;
 
     for (i = 0; i < s->conf.map->n_slots; i++) {
@@ -267,14 +265,24 @@ mst_serve_call_flush(mst_serve_t *s)
 
         if (published != 0) {
             s->retry_ns = MST_SERVE_RETRY;
-            slot->ring = mst_shm_wake(&s->conf.map->slots[i].sleeping);
-            ring |= slot->ring;
+
+            if (mst_shm_wake(&s->conf.map->slots[i].sleeping)) {
+                slot->ring = 1;
+                s->ring = 1;
+            }
         }
     }
+}
 
-    /* who wakes may get this core: first everybody's records, then that */
 
-    for (i = 0; ring && i < s->conf.map->n_slots; i++) {
+void
+mst_serve_call_ring(mst_serve_t *s)
+{
+    uint32_t  i;
+
+    s->ring = 0;
+
+    for (i = 0; i < s->conf.map->n_slots; i++) {
         if (s->slots[i].ring) {
             s->slots[i].ring = 0;
             mst_serve_call_notify(s, i);

@@ -53,8 +53,9 @@ typedef struct {
     const char      *isa;          /* NULL = the best; "avx512" | "avx2" |
                                       "c": tests force one */
     const mst_log_t *log;          /* progress and choices; may be NULL */
-    void           (*progress)(void *data);    /* often while a step computes,
-                                      which may be long; may be NULL */
+    int            (*progress)(void *data);    /* often while a step computes,
+                                      which may be long; not 0: the next call
+                                      will wake a process; may be NULL */
     void           (*loaded)(void *data, uint32_t percent);
                                    /* of the weights, while they are loaded; may
                                       be NULL */

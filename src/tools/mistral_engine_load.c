@@ -65,7 +65,7 @@ static mst_model_t *mistral_load_cpu(const mistral_engine_t *e,
 static mst_cpu_store_t *mistral_load_store(const mistral_engine_t *e);
 static void mistral_load_conf(const mistral_engine_t *e,
     mistral_engine_load_t *l, const char *library, mst_model_conf_t *conf);
-static void mistral_load_progress(void *data);
+static int mistral_load_progress(void *data);
 static void mistral_load_loaded(void *data, uint32_t percent);
 static uint64_t mistral_load_kv_size(const mst_setup_t *setup);
 static uint64_t mistral_load_free(void);
@@ -495,7 +495,7 @@ mistral_load_conf(const mistral_engine_t *e, mistral_engine_load_t *l,
 /* a step of many tokens on a slow machine is no hung engine; and what the step
    before brought may be read now */
 
-static void
+static int
 mistral_load_progress(void *data)
 {
     mistral_engine_load_t  *l;
@@ -504,9 +504,7 @@ mistral_load_progress(void *data)
 
     mst_stat_set(&l->stat->beat_ns, mst_time_ns());
 
-    if (l->serve) {
-        mst_serve_tell(l->serve);
-    }
+    return l->serve ? mst_serve_tell(l->serve) : 0;
 }
 
 

@@ -338,6 +338,116 @@ gap_test(void **state)
 }
 
 
+typedef struct {
+    mst_cpu_pool_t  *pool;
+    int              release;
+    uint32_t         begun[3];     /* threads, by phase */
+    uint32_t         early;        /* in phase 1 before thread 0 said so */
+    uint32_t         wrong;
+} held_t;
+
+
+/* thread 0 holds phase 1 and is busy at its begin, as if it woke a process */
+
+static void
+held_phase(void *data, uint32_t phase, uint32_t thread, int last)
+{
+    double   from;
+    held_t  *h;
+
+    h = data;
+
+    if (last) {
+        return;
+    }
+
+    if (phase > 0
+        && __atomic_load_n(&h->begun[phase - 1], __ATOMIC_RELAXED) == 0)
+    {
+        (void) __atomic_fetch_add(&h->wrong, 1, __ATOMIC_RELAXED);
+    }
+
+    (void) __atomic_fetch_add(&h->begun[phase], 1, __ATOMIC_RELAXED);
+
+    if (thread == 0 && phase == 0) {
+        mst_cpu_pool_hold(h->pool, 1);
+    }
+
+    if (phase == 1 && thread == 0) {
+        for (from = seconds(CLOCK_MONOTONIC);
+             seconds(CLOCK_MONOTONIC) < from + 0.00001;
+             /* void */ )
+        {
+            /* void */
+        }
+
+        h->early += __atomic_load_n(&h->begun[1], __ATOMIC_RELAXED) > 1;
+
+        if (h->release) {
+            mst_cpu_pool_hold(h->pool, 0);
+        }
+    }
+
+    /* all are there when the phase ends */
+
+    for (from = seconds(CLOCK_MONOTONIC);
+         seconds(CLOCK_MONOTONIC) < from + 0.00001;
+         /* void */ )
+    {
+        /* void */
+    }
+}
+
+
+/* others do not begin a phase that is held, but wait for nobody for ever */
+
+static void
+hold_test(void **state)
+{
+    uint32_t            i, k, n, early;
+    held_t              h;
+    mst_err_t           err = { "" };
+    mst_cpu_pool_job_t  job = { 0 };
+
+    static const uint32_t  sizes[] = { 1, 2, 3, 12 };
+
+    (void) state;
+
+    for (k = 0; k < sizeof(sizes) / sizeof(*sizes); k++) {
+        n = sizes[k];
+        memset(&h, 0, sizeof(h));
+        h.pool = mst_cpu_pool_create(n, &err);
+        assert_non_null(h.pool);
+
+        job.run = held_phase;
+        job.data = &h;
+        job.n_phases = 3;
+
+        for (i = 0, early = 0; i < 400; i++) {
+            memset(h.begun, 0, sizeof(h.begun));
+            h.release = i % 2;
+            h.early = 0;
+
+            mst_cpu_pool_run(h.pool, &job);
+
+            assert_int_equal(h.wrong, 0);
+            assert_true(h.begun[0] >= 1 && h.begun[0] <= n);
+            assert_true(h.begun[1] >= 1 && h.begun[1] <= n);
+            assert_true(h.begun[2] >= 1 && h.begun[2] <= n);
+            early += h.early;
+        }
+
+        print_message("%u threads: %u of 400 early\n", n, early);
+
+        if (n <= mst_cpu_pool_cores()) {
+            assert_true(early < 100);
+        }
+
+        mst_cpu_pool_destroy(h.pool);
+    }
+}
+
+
 static void
 cores_test(void **state)
 {
@@ -395,6 +505,7 @@ main(void)
         cmocka_unit_test(late_test),
         cmocka_unit_test(idle_test),
         cmocka_unit_test(gap_test),
+        cmocka_unit_test(hold_test),
         cmocka_unit_test(cores_test),
         cmocka_unit_test(error_test)
     };

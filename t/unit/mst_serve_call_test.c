@@ -110,17 +110,23 @@ test_late(void **state)
     assert_int_equal(a.slot->sleeping, 1);
     assert_true(read(w.fd0 + 1, &count, 8) == -1);
 
-    mst_serve_tell(w.serve);                   /* as from inside the next */
+    /* as from inside the next: what there is, then the wake-up */
+
+    assert_int_equal(mst_serve_tell(w.serve), 1);
     assert_int_equal(w.map.shm->stat.completion_tokens, 1);
     assert_int_equal(w.map.shm->stat.steps, 1);
     assert_int_equal(a.slot->sleeping, 0);
-    assert_true(read(w.fd0 + 1, &count, 8) == 8);
-    assert_int_equal(count, 1);
     (void) worker_expect(&a, MST_REC_ADMIT, 77);
     (void) worker_expect(&a, MST_REC_TOKENS, 77);
+    assert_true(read(w.fd0 + 1, &count, 8) == -1);
+
+    assert_int_equal(mst_serve_tell(w.serve), 0);
+    assert_true(read(w.fd0 + 1, &count, 8) == 8);
+    assert_int_equal(count, 1);
 
     mst_shm_sleep(&a.slot->sleeping);
-    mst_serve_tell(w.serve);                   /* it is told already */
+    assert_int_equal(mst_serve_tell(w.serve), 0);      /* it is told */
+    assert_true(read(w.fd0 + 1, &count, 8) == -1);
     assert_int_equal(a.slot->sleeping, 1);
     assert_null(worker_next(&a));
 

@@ -76,8 +76,8 @@ world_step(void *data, mst_step_t *step, mst_err_t *err)
 
     w = data;
 
-    if (w->telling) {
-        mst_serve_tell(w->serve);
+    if (w->telling && mst_serve_tell(w->serve)) {
+        (void) mst_serve_tell(w->serve);
     }
 
     if (w->within) {
