@@ -190,7 +190,7 @@ test-cuda: cuda $(CUDA_TESTS)
 
 fake-cuda:
 	@[ ! -e $(CUDA)/include/cublasLt.h ] \
-	    || $(MAKE) --no-print-directory $(BUILD)/t/libmst_fake.so
+	    || $(MAKE) --no-print-directory -s $(BUILD)/t/libmst_fake.so
 
 $(BUILD)/t/mst_cuda_start_test: | fake-cuda
 

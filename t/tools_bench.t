@@ -521,6 +521,20 @@ sub kernels {
     $r = run('bench', '--kernels', '--isa', 'x');
     is($r->{code}, 78, 'kernels: no such instruction set');
     like($r->{err}, qr/"x" is not in this build/, 'kernels: said');
+
+    # of a device: without one, or beside the CPU's options
+
+    $r = run('bench', '--kernels', '--device', 'cuda:0', '--isa', 'avx2');
+    is($r->{code}, 2, 'kernels: options of two kinds');
+    like($r->{err}, qr/, or with --device and --json$/, 'kernels: are refused');
+
+    SKIP: {
+        skip 'there is a device', 2 if -e '/dev/nvidiactl';
+
+        $r = run('bench', '--kernels', '--device', 'cuda:0');
+        isnt($r->{code}, 0, 'kernels: no device');
+        like($r->{err}, qr/^mistral bench: \S[^\n]+$/, 'kernels: is a sentence');
+    }
 }
 
 

@@ -73,6 +73,7 @@ static const char  mistral_bench_help[] =
     "       mistral bench --engine --model FILE [OPTION...]\n"
     "       mistral bench --kernels [--isa NAME] [--activations N]\n"
     "                               [--json FILE]\n"
+    "       mistral bench --kernels --device cuda:N [--json FILE]\n"
     "\n"
     "Sends chat requests to an OpenAI server and measures the time to the\n"
     "first token, between tokens and to the end, tokens per second, and\n"
@@ -133,7 +134,8 @@ static const char  mistral_bench_help[] =
     "  --json FILE        an object with a number for each case\n"
     "\n"
     "With --kernels, what one core makes of each type of weights, beside\n"
-    "what it can multiply and read.\n"
+    "what it can multiply and read; with --device cuda:N how long each of\n"
+    "its kernels takes, and what part of the device's limit that is.\n"
     "\n"
     "Exits with 1 when no request succeeded.\n";
 
@@ -195,6 +197,13 @@ mistral_bench_check_engine(const mistral_bench_conf_t *c)
 
 
 static int
+mistral_bench_on_device(const mistral_bench_conf_t *c)
+{
+    return c->device != NULL && strcmp(c->device, "cpu") != 0;
+}
+
+
+static int
 mistral_bench_check_kernels(const mistral_bench_conf_t *c)
 {
     mistral_bench_conf_t  own;
@@ -203,12 +212,16 @@ mistral_bench_check_kernels(const mistral_bench_conf_t *c)
     own.kernels = 1;
     own.isa = c->isa;
     own.activations = c->activations;
+    own.device = c->device;
     own.json = c->json;
     own.seed = MISTRAL_BENCH_NO_SEED;
 
-    if (memcmp(&own, c, sizeof(own)) != 0) {
+    if (memcmp(&own, c, sizeof(own)) != 0
+        || (mistral_bench_on_device(c) && (c->isa || c->activations)))
+    {
         return mistral_complain(MISTRAL_USAGE, "bench", "--kernels goes with "
-                                "--isa, --activations and --json only");
+                                "--isa, --activations and --json only, or "
+                                "with --device and --json");
     }
 
     return MISTRAL_OK;
@@ -350,7 +363,8 @@ mistral_bench(int argc, char **argv)
     }
 
     if (c->kernels) {
-        return mistral_bench_kernels(c);
+        return mistral_bench_on_device(c) ? mistral_bench_device(c)
+                                          : mistral_bench_kernels(c);
     }
 
     return c->engine ? mistral_bench_engine(c) : mistral_bench_http(c);

@@ -2,7 +2,7 @@
 /*
  * The parts of "mistral bench": mistral_bench.c (the command),
  * mistral_bench_engine.c (without HTTP), mistral_bench_kernels.c (of the CPU
- * alone), and for HTTP
+ * alone), mistral_bench_device.c (of a device alone), and for HTTP
  *
  *   mistral_bench_plan.c    which requests, and when
  *   mistral_bench_load.c    connections and the loop around them
@@ -70,6 +70,7 @@ extern volatile sig_atomic_t  mistral_bench_stop;  /* ^C */
 int mistral_bench_http(const mistral_bench_conf_t *conf);
 int mistral_bench_engine(const mistral_bench_conf_t *conf);
 int mistral_bench_kernels(const mistral_bench_conf_t *conf);
+int mistral_bench_device(const mistral_bench_conf_t *c);
 
 
 #endif /* MISTRAL_BENCH_H */
