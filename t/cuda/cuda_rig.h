@@ -397,40 +397,43 @@ rig_good(const float *want, uint32_t id, uint32_t vocab, double top)
 
 
 /*
- * In a mixture of experts a row whose router is undecided within the error
- * takes another expert, and is off by far more: one of ten may be.  (The
- * golden one, computed in double with the roundings alone: 2 rows of 128, one
- * off by 0.127, as on the device.)
+ * Rows that are undecided.  In a mixture of experts one whose router is within
+ * the error takes another expert, and is off by far more: one of ten may be.
+ * (The golden one, computed in double with the roundings alone: 2 rows of 128,
+ * one off by 0.127, as on the device.)  In a real model random ids are no text:
+ * row 110 of SmolLM2's, a token that is about to be one that others attend to,
+ * is off by 0.05 with the roundings alone, and by 0.14 to 0.23 after errors of
+ * 4e-7 before them, all others by 0.03 at most: one of 25 may be.
  */
 
 static struct {
     int       on;
     uint32_t  rows;
     uint32_t  strays;
-} rig_mixture;
+} rig_strays;
 
 
 static inline void
-rig_mixture_begin(void)
+rig_strays_begin(void)
 {
-    memset(&rig_mixture, 0, sizeof(rig_mixture));
-    rig_mixture.on = 1;
+    memset(&rig_strays, 0, sizeof(rig_strays));
+    rig_strays.on = 1;
 }
 
 
 static inline void
-rig_mixture_end(void)
+rig_strays_end(uint32_t one_of)
 {
-    rig_mixture.on = 0;
+    rig_strays.on = 0;
     print_message("    %u of %u rows are beyond the tolerance\n",
-                  rig_mixture.strays, rig_mixture.rows);
-    assert_true(rig_mixture.rows > 100);
-    assert_true(rig_mixture.strays * 10 <= rig_mixture.rows);
+                  rig_strays.strays, rig_strays.rows);
+    assert_true(rig_strays.rows > 100);
+    assert_true(rig_strays.strays * one_of <= rig_strays.rows);
 }
 
 
 static inline void
-rig_compare_mixture(const float *got, const float *want, uint32_t rows,
+rig_compare_strays(const float *got, const float *want, uint32_t rows,
     uint32_t vocab)
 {
     double    distance;
@@ -440,8 +443,8 @@ rig_compare_mixture(const float *got, const float *want, uint32_t rows,
         distance = rig_distance(got + (size_t) i * vocab,
                                 want + (size_t) i * vocab, 1, vocab);
         assert_true(distance < 2);             /* a number */
-        rig_mixture.rows++;
-        rig_mixture.strays += distance > RIG_TOLERANCE;
+        rig_strays.rows++;
+        rig_strays.strays += distance > RIG_TOLERANCE;
     }
 }
 
@@ -454,8 +457,8 @@ rig_compare(const char *what, const float *got, const float *want,
     uint32_t       i, id;
     static double  worst;
 
-    if (rig_mixture.on) {
-        rig_compare_mixture(got, want, rows, vocab);
+    if (rig_strays.on) {
+        rig_compare_strays(got, want, rows, vocab);
         return;
     }
 

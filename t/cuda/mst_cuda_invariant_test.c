@@ -174,11 +174,11 @@ test_mixture(void **state)
 
     (void) state;
 
-    rig_mixture_begin();
+    rig_strays_begin();
     rig_path(&cuda, "t/data/golden/tiny/mixtral-4x", 0, RIG_INVARIANT);
     rig_path(&cpu, "t/data/golden/tiny/mixtral-4x", 0, RIG_CPU);
     all_ways(&cpu, &cuda);
-    rig_mixture_end();
+    rig_strays_end(10);
 }
 
 
@@ -194,9 +194,11 @@ test_models(void **state)
 
     for (i = 0; i < rig_n_models; i++) {
         print_message("%s\n", rig_models[i]);
+        rig_strays_begin();
         rig_path(&cuda, rig_models[i], 0, RIG_INVARIANT);
         rig_path(&cpu, rig_models[i], 0, RIG_CPU);
         all_ways(&cpu, &cuda);
+        rig_strays_end(25);
     }
 }
 

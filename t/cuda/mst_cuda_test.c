@@ -401,14 +401,14 @@ test_mixture(void **state)
     (void) state;
 
     golden_mixture("mixtral-4x");
-    rig_mixture_begin();
+    rig_strays_begin();
 
     rig_path(&cpu, GOLDEN_TINY "mixtral-4x", 0, RIG_CPU);
     rig_path(&cuda, GOLDEN_TINY "mixtral-4x", 0, RIG_CUDA);
     rig_random_ids(ids, 60, cpu.vocab, 5);
     experts(&cpu, &cuda, ids, 60);
     beside(&cpu, &cuda, ids, 60);
-    rig_mixture_end();
+    rig_strays_end(10);
 }
 
 
@@ -427,7 +427,9 @@ test_models(void **state)
         rig_path(&cpu, rig_models[i], 0, RIG_CPU);
         rig_path(&cuda, rig_models[i], 0, RIG_CUDA);
         rig_random_ids(ids, IDS, mst_model_info(cpu.m)->n_vocab, 99 + i);
+        rig_strays_begin();
         beside(&cpu, &cuda, ids, IDS);
+        rig_strays_end(25);
     }
 }
 
