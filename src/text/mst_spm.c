@@ -13,6 +13,7 @@
 
 #define MST_SPM_BPE    2           /* TrainerSpec.model_type */
 #define MST_SPM_SPACE  "\xe2\x96\x81"          /* U+2581 */
+#define MST_SPM_COPY   8           /* bytes copied for one looked at */
 
 
 /* one field of a protobuf message */
@@ -445,6 +446,7 @@ mst_spm_split_init(mst_spm_split_t *s, const mst_bpe_t *b, const char *data,
     s->pos = data;
     s->end = data + len;
     s->scan = data;
+    s->at = NULL;
     s->prefix = prefix && len;
     s->odd = s->prefix;
 }
@@ -509,45 +511,76 @@ mst_spm_user(const mst_spm_split_t *s, const char *p, size_t *len)
 }
 
 
+/* goes on with the copy of the part from pos to scan: MST_AGAIN, MST_OK when
+   it is whole, or MST_ERROR */
+
+static int
+mst_spm_copy(mst_spm_split_t *s, size_t *budget)
+{
+    size_t       cost;
+    const char  *from, *run, *stop;
+
+    if (s->at == NULL) {
+        s->at = s->pos;
+        mst_buf_reset(&s->copy);
+        (void) mst_buf_reserve(&s->copy, (size_t) (s->scan - s->pos) + 1);
+
+        if (s->prefix) {
+            (void) mst_buf_char(&s->copy, ' ');
+        }
+    }
+
+    from = s->at;
+    stop = (size_t) (s->scan - from) / MST_SPM_COPY > *budget
+           ? from + *budget * MST_SPM_COPY : s->scan;
+
+    while (s->at < stop) {
+
+        /* one may begin before "stop" and end behind it */
+
+        run = s->scan - stop > 2 ? stop + 2 : s->scan;
+        run = memmem(s->at, (size_t) (run - s->at), MST_SPM_SPACE, 3);
+
+        (void) mst_buf_append(&s->copy, s->at,
+                              (size_t) ((run ? run : stop) - s->at));
+        s->at = stop;
+
+        if (run) {
+            (void) mst_buf_char(&s->copy, ' ');
+            s->at = run + 3;
+        }
+    }
+
+    cost = (size_t) (s->at - from) / MST_SPM_COPY;
+    *budget -= cost < *budget ? cost : *budget;
+
+    return s->copy.failed ? MST_ERROR
+           : s->at < s->scan ? MST_AGAIN : MST_OK;
+}
+
+
 /* the part from pos to scan, as a copy where it is not what it means */
 
 static int
-mst_spm_part(mst_spm_split_t *s, mst_spm_part_t *part)
+mst_spm_part(mst_spm_split_t *s, size_t *budget, mst_spm_part_t *part)
 {
-    size_t       n;
-    const char  *p, *run;
+    int  rc;
 
     part->kind = MST_SPM_TEXT;
     part->text = mst_str(s->pos, (size_t) (s->scan - s->pos));
 
     if (s->odd) {
-        mst_buf_reset(&s->copy);
+        rc = mst_spm_copy(s, budget);
 
-        if (s->prefix) {
-            (void) mst_buf_char(&s->copy, ' ');
-        }
-
-        for (p = s->pos; p < s->scan; p = run) {
-            run = memmem(p, (size_t) (s->scan - p), MST_SPM_SPACE, 3);
-            n = (size_t) ((run ? run : s->scan) - p);
-            (void) mst_buf_append(&s->copy, p, n);
-
-            if (run == NULL) {
-                break;
-            }
-
-            (void) mst_buf_char(&s->copy, ' ');
-            run += 3;
-        }
-
-        if (s->copy.failed) {
-            return MST_ERROR;
+        if (rc != MST_OK) {
+            return rc;
         }
 
         part->text = mst_str(s->copy.data, s->copy.len);
     }
 
     s->pos = s->scan;
+    s->at = NULL;
     s->prefix = 0;
     s->odd = 0;
 
@@ -599,6 +632,10 @@ mst_spm_split_next(mst_spm_split_t *s, size_t *budget, mst_spm_part_t *part)
     size_t       size;
     const char  *from, *stop;
 
+    if (s->at) {
+        return mst_spm_part(s, budget, part);
+    }
+
     while (s->scan < s->end) {
 
         if (*budget == 0) {
@@ -608,7 +645,7 @@ mst_spm_split_next(mst_spm_split_t *s, size_t *budget, mst_spm_part_t *part)
         if (mst_spm_ends(s, &size, part)) {
 
             if (s->scan > s->pos || s->prefix) {
-                return mst_spm_part(s, part);
+                return mst_spm_part(s, budget, part);
             }
 
             if (part->kind != MST_SPM_TEXT) {
@@ -635,5 +672,6 @@ mst_spm_split_next(mst_spm_split_t *s, size_t *budget, mst_spm_part_t *part)
         *budget -= size < *budget ? size : *budget;
     }
 
-    return s->scan > s->pos || s->prefix ? mst_spm_part(s, part) : MST_DONE;
+    return s->scan > s->pos || s->prefix ? mst_spm_part(s, budget, part)
+                                         : MST_DONE;
 }

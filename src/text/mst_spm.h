@@ -75,6 +75,7 @@ typedef struct {
     int               prefix;  /* the space is still to come */
     const char       *scan;    /* seen so far of the part that comes next */
     int               odd;     /* it is not as it stands in the text */
+    const char       *at;      /* copied up to here; NULL: no part is */
     mst_buf_t         copy;    /* of a part that is not; owned */
 } mst_spm_split_t;
 

@@ -6,6 +6,7 @@
 
 #include "mst_golden_text.h"
 #include "base/mst_mem.h"
+#include "text/mst_encode.h"
 #include "text/mst_spm.h"
 
 
@@ -181,6 +182,59 @@ test_rules(void **state)
 }
 
 
+/* a long part is copied within the budget, wherever that ends */
+
+static void
+test_copy(void **state)
+{
+    char              text[3 * 300 + 1];
+    size_t            budget, calls, i, left, len;
+    model_t           m;
+    mst_err_t         err;
+    mst_spm_part_t    part;
+    mst_spm_split_t   split;
+    mst_tokenizer_t  *t;
+
+    (void) state;
+
+    basic(&m);
+    piece(&m, "\xe2\x96\x81", -10, 1);
+    t = load(&m, &err);
+    assert_non_null(t);
+
+    for (len = 0, i = 0; i < 300; i++) {
+        len += (size_t) sprintf(text + len, "%s",
+                                i * i % 7 < 3 ? " " : "\xe2\x96\x81");
+    }
+
+    memset(&split, 0, sizeof(split));
+
+    for (budget = 1; budget < 40; budget++) {
+        mst_spm_split_init(&split, &t->bpe, text, len, 1);
+        calls = 0;
+
+        do {
+            left = budget;
+            calls++;
+        } while (mst_spm_split_next(&split, &left, &part) == MST_AGAIN);
+
+        assert_true(calls > 300 / budget + len / 16 / budget);
+        assert_int_equal(part.kind, MST_SPM_TEXT);
+        assert_int_equal(part.text.len, 301);
+
+        for (i = 0; i < part.text.len; i++) {
+            assert_int_equal(part.text.data[i], ' ');
+        }
+
+        left = 1;
+        assert_int_equal(mst_spm_split_next(&split, &left, &part), MST_DONE);
+    }
+
+    mst_spm_split_fini(&split);
+    mst_tokenizer_destroy(t);
+}
+
+
 static void
 test_refused(void **state)
 {
@@ -286,6 +340,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_golden),
         cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_copy),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_no_memory)
     };
