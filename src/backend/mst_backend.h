@@ -24,6 +24,9 @@
 #include "backend/mst_kv.h"
 
 
+#define MST_BACKEND_NONE  UINT32_MAX       /* no token */
+
+
 typedef struct mst_backend_s  mst_backend_t;   /* the backend's state */
 typedef struct mst_matrix_s   mst_matrix_t;    /* packed weights */
 typedef struct mst_vector_s   mst_vector_t;    /* weights of a norm */
@@ -99,8 +102,9 @@ typedef struct {
 
 typedef enum {
     MST_MATRIX_STACK,              /* outputs of the parts stay apart */
-    MST_MATRIX_GATE                /* two parts of the same rows: the outputs
+    MST_MATRIX_GATE,               /* two parts of the same rows: the outputs
                                       meet, silu(first) * second */
+    MST_MATRIX_HEAD                /* of one part: outputs are logits */
 } mst_matrix_kind_t;
 
 
@@ -215,6 +219,15 @@ typedef struct {
     /* norm and head of the wanted rows */
     void (*logits)(mst_backend_t *b, const mst_vector_t *norm,
         const mst_matrix_t *head);
+
+    /*
+     * Instead of logits(), where of every wanted row the likeliest token is
+     * all that is wanted: sync() fills ids[n_wanted] with the first of the
+     * largest logits, or leaves all MST_BACKEND_NONE, and then there are
+     * logits as ever.  0: not of this head; NULL: of none.
+     */
+    int (*top)(mst_backend_t *b, const mst_vector_t *norm,
+        const mst_matrix_t *head, uint32_t *ids);
 
     /*
      * Instead of sync(), where the backend samples by itself: the step runs

@@ -212,7 +212,8 @@ mst_cpu_create(const mst_backend_conf_t *conf, mst_err_t *err)
         || mst_cpu_turn(b, err) != MST_OK
         || mst_cpu_inputs(b, err) != MST_OK
         || mst_cpu_rows(b, err) != MST_OK
-        || mst_cpu_experts_init(b, err) != MST_OK)
+        || mst_cpu_experts_init(b, err) != MST_OK
+        || mst_cpu_top_init(b, err) != MST_OK)
     {
         goto failed;
     }
@@ -304,6 +305,7 @@ mst_cpu_begin(mst_backend_t *b, const mst_backend_step_t *step)
 {
     b->step = *step;
     b->n_cmds = 0;
+    b->top.rows = 0;
     mst_cpu_attn_begin(b);
     mst_cpu_experts_begin(b);
 }
@@ -616,6 +618,7 @@ mst_cpu_sync(mst_backend_t *b, const float **logits, mst_err_t *err)
     job.n_phases = b->n_cmds;
 
     mst_cpu_pool_run(b->pool, &job);
+    mst_cpu_top_end(b);
     *logits = b->logits;
 
     return MST_OK;
@@ -638,5 +641,6 @@ const mst_backend_ops_t  mst_cpu_ops = {
     .down = mst_cpu_down,
     .experts = mst_cpu_experts,
     .logits = mst_cpu_logits,
+    .top = mst_cpu_top,
     .sync = mst_cpu_sync
 };

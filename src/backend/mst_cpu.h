@@ -55,6 +55,9 @@ struct mst_matrix_s {
     uint32_t            n_units;   /* tiles, or of a gate: pairs of pairs */
     uint32_t            n_parts;
     mst_cpu_part_t      parts[MST_CPU_PARTS];
+    mst_cpu_part_t      coarse;    /* a head's copy (mst_cpu_coarse.c); base is
+                                      NULL where there is none */
+    float               norm_max;  /* of its rows */
 };
 
 
@@ -133,6 +136,37 @@ typedef struct {
 } mst_cpu_experts_t;
 
 
+typedef struct {
+    float             y;
+    uint32_t          id;          /* a token, or a tile */
+} mst_cpu_top_best_t;
+
+
+/* rows whose likeliest token alone is wanted; mst_cpu_top.c */
+typedef struct {
+    uint32_t             rows;     /* 0 = there are none in this step */
+    uint32_t            *ids;      /* [row] results; the caller's */
+    int8_t              *q;        /* [row][block][96] digits */
+    mst_cpu_scale_t     *s;        /* [row][block] */
+    int8_t              *high;     /* the high ones, in panels */
+    mst_cpu_scale_t     *high_s;
+    float               *size;     /* norms of blocks, in panels */
+    float               *slack;    /* [row] of a sum, for weights of norm 1 */
+    float                norm_max;     /* of the head */
+    int                  full;     /* no bound holds: all logits */
+    uint32_t             tiles;    /* of the head */
+    uint32_t             rest;     /* steps to come without, since it did not
+                                      pay */
+    uint64_t             exact;    /* tiles computed in full for a row; all
+                                      threads add */
+    uint32_t             stride;   /* rows in whole cache lines */
+    mst_cpu_top_best_t  *coarse;   /* [thread][stride] largest sum, its tile */
+    mst_cpu_top_best_t  *seed;     /* [thread][stride] best logit in that */
+    mst_cpu_top_best_t  *best;     /* [thread][stride] of all that were
+                                      computed */
+} mst_cpu_top_t;
+
+
 /* rows of one sequence that attention takes together */
 typedef struct {
     uint32_t          row;         /* first */
@@ -193,6 +227,7 @@ struct mst_backend_s {
     mst_cpu_input_t         in_out;    /* of out */
     mst_cpu_input_t         in_down;   /* of down */
     mst_cpu_experts_t       experts;
+    mst_cpu_top_t           top;
     mst_cpu_input_t         own[MST_CPU_POOL_MAX];
     float                  *prepared[MST_CPU_POOL_MAX];    /* one row */
     float                  *states[MST_CPU_POOL_MAX];      /* attention */
@@ -279,6 +314,18 @@ void mst_cpu_gate(mst_backend_t *b, const mst_cpu_cmd_t *cmd, uint32_t unit,
 int mst_cpu_experts_init(mst_backend_t *b, mst_err_t *err);
 void mst_cpu_experts_begin(mst_backend_t *b);
 void mst_cpu_experts(mst_backend_t *b, const mst_backend_layer_t *w);
+
+/* mst_cpu_coarse.c: bytes of a tile of the copy, and one from a tile of Q8_0;
+   norms: [width / 32][16], for what it keeps meanwhile */
+size_t mst_cpu_coarse_size(uint32_t width);
+void mst_cpu_coarse_tile(const uint8_t *tile, uint8_t *to, uint32_t width,
+    float *norms);
+
+/* mst_cpu_top.c */
+int mst_cpu_top_init(mst_backend_t *b, mst_err_t *err);
+int mst_cpu_top(mst_backend_t *b, const mst_vector_t *norm,
+    const mst_matrix_t *head, uint32_t *ids);
+void mst_cpu_top_end(mst_backend_t *b);
 
 /* mst_cpu_kv.c */
 int mst_cpu_kv_init(mst_backend_t *b, mst_err_t *err);

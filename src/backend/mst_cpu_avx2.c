@@ -509,6 +509,13 @@ mst_cpu_avx2_q5_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 
 
 static void
+mst_cpu_avx2_coarse(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_cpu_avx2_q45(tile, x, y, MST_CPU_Q5_0, 1);
+}
+
+
+static void
 mst_cpu_avx2_q4_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
     mst_cpu_avx2_tile(mst_cpu_avx2_q45, tile, x, y, MST_CPU_Q4_K);
@@ -538,6 +545,8 @@ const mst_cpu_isa_t  mst_cpu_avx2 = {
         [MST_CPU_F16] = mst_kernel_f16,
         [MST_CPU_BF16] = mst_kernel_bf16
     },
+    .coarse = mst_cpu_avx2_coarse,
+    .bound = mst_kernel_bound,
     .peak = mst_kernel_peak,
     .norm = mst_kernel_norm,
     .digits = mst_kernel_digits,

@@ -138,8 +138,12 @@ mst_cpu_c_digits(const int8_t *q, mst_cpu_c_digits_t x, const int digits)
         even = (mst_ivec8_t) mst_ivec_set4(0);
         odd = even;
         mst_cpu_c_widen(q + 16 * h, &even, &odd, 0);
-        mst_cpu_c_widen(q + 32 + 16 * h, &even, &odd,
-                        1 << mst_kernel_shift(digits));
+
+        if (digits > 1) {
+            mst_cpu_c_widen(q + 32 + 16 * h, &even, &odd,
+                            1 << mst_kernel_shift(digits));
+        }
+
         mst_cpu_c_pairs(even, odd, x[0] + 4 * h);
 
         if (digits == 3) {
@@ -361,6 +365,13 @@ mst_cpu_c_q5_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 
 
 static void
+mst_cpu_c_coarse(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
+{
+    mst_cpu_c_q45(tile, x, y, MST_CPU_Q5_0, 1);
+}
+
+
+static void
 mst_cpu_c_q4_k(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
     mst_cpu_c_tile(mst_cpu_c_q45, MST_CPU_Q4_K);
@@ -404,6 +415,8 @@ const mst_cpu_isa_t  mst_cpu_c = {
         [MST_CPU_F16] = mst_kernel_f16,
         [MST_CPU_BF16] = mst_kernel_bf16
     },
+    .coarse = mst_cpu_c_coarse,
+    .bound = mst_kernel_bound,
     .peak = mst_kernel_peak,
     .norm = mst_kernel_norm,
     .digits = mst_kernel_digits,

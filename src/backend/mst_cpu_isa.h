@@ -65,6 +65,7 @@
 
 #define MST_CPU_Q4_1_SIZE  320     /* bytes of a tile's block */
 #define MST_CPU_Q4_0_SIZE  288
+#define MST_CPU_Q5_0_SIZE  352
 #define MST_CPU_Q8_0_SIZE  544
 #define MST_CPU_Q6_K_SIZE  416
 
@@ -103,7 +104,7 @@ typedef struct {
     const float            *f;
     uint32_t                cols;
     uint32_t                width;     /* inputs */
-    uint32_t                digits;    /* 2, 3 */
+    uint32_t                digits;    /* 2, 3; 1 of a coarse tile */
 } mst_cpu_panel_t;
 
 
@@ -134,10 +135,34 @@ typedef void (*mst_cpu_tile_pt)(const uint8_t *tile,
     const mst_cpu_panel_t *x, float *y);
 
 
+/* how far the sums of a coarse tile may lie below those of the head */
 typedef struct {
-    const char       *name;
-    int             (*supported)(void);
-    mst_cpu_tile_pt   tile[MST_CPU_TYPES];
+    const float      *size;        /* [block][column] norm of the inputs */
+    const float      *slack;       /* [column] for a row of norm 1 */
+    uint32_t          cols;
+    uint32_t          width;       /* inputs */
+} mst_cpu_bound_t;
+
+
+/* of one column of a coarse tile */
+typedef struct {
+    float             sum;         /* the largest */
+    float             logit;       /* what none of the head exceeds */
+} mst_cpu_most_t;
+
+
+typedef struct {
+    const char         *name;
+    int               (*supported)(void);
+    mst_cpu_tile_pt     tile[MST_CPU_TYPES];
+
+    /* of Q5_0 with inputs of one digit; "digits" of the panel is 1 */
+    mst_cpu_tile_pt     coarse;
+
+    /* most[cols] by the sums y[cols][16] of a coarse tile and t, which stands
+       behind it (mst_cpu_coarse.c) */
+    void              (*bound)(const uint8_t *t, const mst_cpu_bound_t *x,
+        const float *y, mst_cpu_most_t *most);
 
     /* n times MST_CPU_PEAK multiply-adds of floats in registers: what the
        kernels are measured against; y[16] */

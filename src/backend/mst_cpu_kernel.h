@@ -30,6 +30,10 @@
 #define MST_KERNEL_TINY        1e-30f      /* blocks below it count as zero:
                                               Q / x would overflow */
 
+#define MST_KERNEL_AHEAD       512         /* bytes of prefetch */
+#define MST_KERNEL_UNDER       0x1p-90f    /* more than products of a sum lose
+                                              that are too small for a float */
+
 
 /* to 1 ulp or so within -87 .. 88, the ends beyond; NaN stays NaN */
 
@@ -493,6 +497,77 @@ static void
 mst_kernel_bf16(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 {
     mst_kernel_cols(mst_kernel_float_cols, x, tile, x, y, MST_CPU_BF16);
+}
+
+
+/* columns at .. at + n - 1 of "step" */
+
+mst_vec_fn void
+mst_kernel_bound_part(const uint8_t *t, const mst_cpu_bound_t *x, int at,
+    const float *y, mst_cpu_most_t *most, const int step, const int n)
+{
+    uint32_t      b;
+    mst_vec_t     norm, scale, sum[MST_CPU_COLS], v;
+    const float  *size;
+
+    norm = mst_vec_load((const float *) (const void *) t);
+    scale = mst_vec_load((const float *) (const void *) (t + 64));
+    size = x->size + at;
+    t += 128;
+
+    mst_unroll
+    for (int c = 0; c < n; c++) {
+        sum[c] = mst_vec_set(0);
+    }
+
+    for (b = 0; b < x->width / MST_CPU_BLOCK; b++) {
+
+        /* the next tile follows */
+
+        __builtin_prefetch(t + MST_KERNEL_AHEAD);
+        v = mst_vec_load_i8((const int8_t *) t);
+
+        mst_unroll
+        for (int c = 0; c < n; c++) {
+            sum[c] = mst_vec_fma(v, mst_vec_set(size[c]), sum[c]);
+        }
+
+        size += step;
+        t += MST_CPU_LANES;
+    }
+
+    mst_unroll
+    for (int c = 0; c < n; c++) {
+        v = mst_vec_load(y + 16 * (at + c));
+        most[at + c].sum = mst_vec_top(v);
+        v = mst_vec_fma(norm, mst_vec_set(x->slack[at + c]), v);
+        v = mst_vec_fma(sum[c], scale, v);
+        v = mst_vec_add(v, mst_vec_set(MST_KERNEL_UNDER));
+        most[at + c].logit = mst_vec_top(v);
+    }
+}
+
+
+mst_vec_fn void
+mst_kernel_bound_cols(const uint8_t *t, const mst_cpu_bound_t *x,
+    const float *y, mst_cpu_most_t *most, const int n)
+{
+    if (n > MST_VEC_COLS) {
+        mst_kernel_bound_part(t, x, 0, y, most, n, MST_VEC_COLS);
+        mst_kernel_bound_part(t, x, MST_VEC_COLS, y, most, n,
+                              n - MST_VEC_COLS);
+        return;
+    }
+
+    mst_kernel_bound_part(t, x, 0, y, most, n, n);
+}
+
+
+static void
+mst_kernel_bound(const uint8_t *t, const mst_cpu_bound_t *x, const float *y,
+    mst_cpu_most_t *most)
+{
+    mst_kernel_cols(mst_kernel_bound_cols, x, t, x, y, most);
 }
 
 

@@ -1,9 +1,11 @@
 
 /*
  * Weights of the CPU backend: from rows as they lie in a file to tiles of 16
- * rows (mst_cpu_isa.h), without growth, by all threads.
+ * rows (mst_cpu_isa.h), without growth, by all threads; and of a head of Q8_0 a
+ * coarse copy beside it (mst_cpu_coarse.c).
  */
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mst_mem.h"
@@ -258,6 +260,13 @@ mst_cpu_matrix_pack(void *data, uint32_t phase, uint32_t thread, int last)
     {
         for ( /* void */ ; n; n--, at++) {
             mst_cpu_matrix_pack_unit(pack, at);
+
+            if (pack->matrix->coarse.base) {
+                mst_cpu_coarse_tile(
+                    mst_cpu_matrix_tile(pack->matrix->parts, at),
+                    (uint8_t *) mst_cpu_matrix_tile(&pack->matrix->coarse, at),
+                    pack->matrix->width, b->prepared[thread]);
+            }
         }
     }
 }
@@ -359,6 +368,8 @@ mst_cpu_matrix_place(mst_matrix_t *m, uint8_t *base)
         p[i].base = base;
         base += (p[i].n_tiles + 1) / 2 * p[i].pair_size;
     }
+
+    m->coarse.base = m->coarse.n_tiles ? base : NULL;
 }
 
 
@@ -378,6 +389,37 @@ mst_cpu_matrix_memory(mst_backend_t *b, uint64_t size, int *filled,
 }
 
 
+/* as the threads pack it; the copy too, where there is one: tile_size of both,
+   then what it wants meanwhile */
+
+static int
+mst_cpu_matrix_same_tile(const mst_matrix_t *m, uint32_t part,
+    const mst_matrix_part_t *from, uint8_t *tile)
+{
+    size_t           size;
+    uint8_t         *copy;
+    mst_cpu_part_t   p;
+
+    p = m->parts[part];
+    p.base = tile;
+    mst_cpu_matrix_pack_tile(&p, from, 0, m->width);
+
+    if (memcmp(tile, mst_cpu_matrix_tile(&m->parts[part], 0), p.tile_size)) {
+        return 0;
+    }
+
+    if (m->coarse.base == NULL) {
+        return 1;
+    }
+
+    size = m->coarse.tile_size;
+    copy = tile + p.tile_size;
+    mst_cpu_coarse_tile(tile, copy, m->width, (float *) (void *) (copy + size));
+
+    return memcmp(copy, m->coarse.base, size) == 0;
+}
+
+
 /* is what others filled what we would have?  The first tile of each part
    shows it: a layout that has changed, another order of matrices */
 
@@ -385,10 +427,10 @@ static int
 mst_cpu_matrix_same(const mst_matrix_t *m, const mst_matrix_part_t *parts,
     mst_err_t *err)
 {
-    int              same;
-    uint8_t         *tile;
-    uint32_t         i;
-    mst_cpu_part_t   p;
+    int        same;
+    size_t     size;
+    uint8_t   *tile;
+    uint32_t   i;
 
     for (i = 0; i < m->n_parts; i++) {
 
@@ -396,17 +438,15 @@ mst_cpu_matrix_same(const mst_matrix_t *m, const mst_matrix_part_t *parts,
             continue;
         }
 
-        p = m->parts[i];
-        tile = mst_calloc(1, p.tile_size);
+        size = m->parts[i].tile_size + m->coarse.tile_size;
+        size += m->width / MST_CPU_BLOCK * MST_CPU_LANES * sizeof(float);
+        tile = mst_calloc(1, size);
 
         if (tile == NULL) {
             return mst_err_set(err, "out of memory for a tile");
         }
 
-        p.base = tile;
-        mst_cpu_matrix_pack_tile(&p, &parts[i], 0, m->width);
-        same = memcmp(tile, mst_cpu_matrix_tile(&m->parts[i], 0),
-                      p.tile_size) == 0;
+        same = mst_cpu_matrix_same_tile(m, i, &parts[i], tile);
         mst_free(tile);
 
         if (!same) {
@@ -416,6 +456,57 @@ mst_cpu_matrix_same(const mst_matrix_t *m, const mst_matrix_part_t *parts,
     }
 
     return MST_OK;
+}
+
+
+/* a head of Q8_0 has a coarse copy, whatever the settings are: engines with
+   others may share it; *size grows */
+
+static void
+mst_cpu_matrix_coarse(const mst_backend_t *b, mst_matrix_t *m, uint64_t *size)
+{
+    mst_cpu_part_t  *c;
+
+    if (m->kind != MST_MATRIX_HEAD || m->parts[0].type != MST_CPU_Q8_0
+        || m->parts[0].rows != b->conf.n_vocab || m->width != b->conf.dim)
+    {
+        return;
+    }
+
+    c = &m->coarse;
+    *c = m->parts[0];
+    c->type = MST_CPU_Q5_0;
+    c->tile_size = mst_cpu_coarse_size(m->width);
+    c->pair_size = 2 * c->tile_size;
+    *size += c->n_tiles * (uint64_t) c->tile_size;
+}
+
+
+/* the copy is used where all norms are finite */
+
+static void
+mst_cpu_matrix_norm_max(mst_matrix_t *m)
+{
+    size_t          behind;
+    float           norm[MST_CPU_LANES];
+    uint32_t        i, tile;
+
+    behind = (size_t) m->width / MST_CPU_BLOCK * MST_CPU_Q5_0_SIZE;
+
+    for (tile = 0; m->coarse.base && tile < m->coarse.n_tiles; tile++) {
+        memcpy(norm, mst_cpu_matrix_tile(&m->coarse, tile) + behind,
+               sizeof(norm));
+
+        for (i = 0; i < MST_CPU_LANES; i++) {
+
+            if (!isfinite(norm[i])) {
+                m->coarse.base = NULL;
+                return;
+            }
+
+            m->norm_max = fmaxf(m->norm_max, norm[i]);
+        }
+    }
 }
 
 
@@ -448,6 +539,8 @@ mst_cpu_matrix(mst_backend_t *b, mst_matrix_kind_t kind,
         return NULL;
     }
 
+    mst_cpu_matrix_coarse(b, m, &size);
+
     if (b->info.weight_size + size > b->ram) {
         (void) mst_err_set(err, "the weights need more than the %llu MiB of "
                            "memory that this process may use",
@@ -465,6 +558,7 @@ mst_cpu_matrix(mst_backend_t *b, mst_matrix_kind_t kind,
     mst_cpu_matrix_place(m, base);
 
     if (filled) {
+        mst_cpu_matrix_norm_max(m);
         return mst_cpu_matrix_same(m, parts, err) == MST_OK ? m : NULL;
     }
 
@@ -479,6 +573,7 @@ mst_cpu_matrix(mst_backend_t *b, mst_matrix_kind_t kind,
     job.all = 1;
 
     mst_cpu_pool_run(b->pool, &job);
+    mst_cpu_matrix_norm_max(m);
 
     return m;
 }

@@ -31,7 +31,7 @@
 #define MADV_COLLAPSE  25
 #endif
 
-#define MST_CPU_STORE_MAGIC   0x3145524f5453544dull
+#define MST_CPU_STORE_MAGIC   0x3245524f5453544dull
 #define MST_CPU_STORE_HUGE    ((uint64_t) 2 << 20)
 #define MST_CPU_STORE_STEP    ((uint64_t) 64 << 20)    /* the file grows by */
 #define MST_CPU_STORE_LOOK    (20 * MST_MS)

@@ -5,7 +5,8 @@
  * the other, or to several.  The first fills it, all later ones map it for
  * reading, in huge pages, and read no weights of the model's files.
  *
- *   head, alone in its huge page | tiles, from 2 MiB on
+ *   head, alone in its huge page | tiles, from 2 MiB on, and behind those of
+ *   a head its coarse copy
  *
  * It is believed when it is sealed against writing, which who fills it does
  * last, and when its head, with a hash of itself, names these files: who dies

@@ -17,6 +17,8 @@ typedef struct {
     mst_model_t         *model;
     mst_sampler_t        sampler;
     mst_backend_draw_t  *draws;
+    uint32_t            *ids;      /* [max_draws] of a step of likeliest
+                                      tokens */
     uint32_t             n_draws;
     uint32_t             max_draws;
 } mst_runner_model_t;
@@ -29,6 +31,8 @@ static int mst_runner_model_launch(void *data, mst_step_t *step,
 static int mst_runner_model_wait(void *data, mst_err_t *err);
 static int mst_runner_model_list(mst_runner_model_t *rm,
     const mst_step_t *step, mst_err_t *err);
+static int mst_runner_model_plain(const mst_runner_model_t *rm,
+    const mst_step_t *step);
 static void mst_runner_model_sample(mst_runner_model_t *rm,
     const float *logits);
 static void mst_runner_model_destroy(void *data);
@@ -74,6 +78,7 @@ mst_runner_model(mst_runner_t *r, mst_model_t *m, mst_err_t *err)
 static int
 mst_runner_model_step(void *data, mst_step_t *step, mst_err_t *err)
 {
+    uint32_t             i;
     mst_runner_model_t  *rm;
 
     rm = data;
@@ -82,13 +87,58 @@ mst_runner_model_step(void *data, mst_step_t *step, mst_err_t *err)
         return MST_ERROR;
     }
 
-    if (mst_forward(rm->model, &step->batch, &step->logits, err) != MST_OK) {
+    if (step->keep_logits || !mst_runner_model_plain(rm, step)) {
+        if (mst_forward(rm->model, &step->batch, &step->logits, err)
+            != MST_OK)
+        {
+            return MST_ERROR;
+        }
+
+        mst_runner_model_sample(rm, step->logits);
+
+        return MST_OK;
+    }
+
+    if (mst_forward_top(rm->model, &step->batch, rm->ids, rm->n_draws,
+                        &step->logits, err) != MST_OK)
+    {
         return MST_ERROR;
     }
 
-    mst_runner_model_sample(rm, step->logits);
+    if (rm->n_draws && rm->ids[0] == MST_BACKEND_NONE) {
+        mst_runner_model_sample(rm, step->logits);
+        return MST_OK;
+    }
+
+    for (i = 0; i < rm->n_draws; i++) {
+        mst_sampler_take(rm->ids[i], rm->draws[i].sampled);
+    }
 
     return MST_OK;
+}
+
+
+/* each row of logits is drawn from, and its likeliest token is all that this
+   takes */
+
+static int
+mst_runner_model_plain(const mst_runner_model_t *rm, const mst_step_t *step)
+{
+    uint32_t  i;
+
+    for (i = 0; i < step->batch.n_seqs; i++) {
+        if (step->batch.seqs[i].logits == MST_LOGITS_ALL) {
+            return 0;
+        }
+    }
+
+    for (i = 0; i < rm->n_draws; i++) {
+        if (!mst_sampler_is_plain(rm->draws[i].sample)) {
+            return 0;
+        }
+    }
+
+    return 1;
 }
 
 
@@ -177,11 +227,13 @@ mst_runner_model_list(mst_runner_model_t *rm, const mst_step_t *step,
 
     if (need > rm->max_draws) {
         mst_free(rm->draws);
+        mst_free(rm->ids);
 
         rm->draws = mst_calloc(need, sizeof(mst_backend_draw_t));
-        rm->max_draws = rm->draws ? need : 0;
+        rm->ids = mst_calloc(need, sizeof(uint32_t));
+        rm->max_draws = rm->draws && rm->ids ? need : 0;
 
-        if (rm->draws == NULL) {
+        if (rm->max_draws == 0) {
             return mst_err_set(err, "no memory for %u draws", need);
         }
     }
@@ -245,5 +297,6 @@ mst_runner_model_destroy(void *data)
     mst_model_destroy(rm->model);
     mst_sampler_fini(&rm->sampler);
     mst_free(rm->draws);
+    mst_free(rm->ids);
     mst_free(rm);
 }

@@ -79,6 +79,33 @@ mst_sampler_uniform(uint64_t seed, uint32_t n)
 }
 
 
+int
+mst_sampler_is_plain(const mst_sample_t *sample)
+{
+    const mst_params_t  *p;
+
+    p = sample->params;
+
+    return (p->temperature <= 0 || sample->greedy) && sample->n_bias == 0
+           && (p->flags & MST_PARAMS_LOGPROBS) == 0
+           && p->repetition_penalty == 1 && p->frequency_penalty == 0
+           && p->presence_penalty == 0
+           && sample->n_tokens - sample->n_prompt >= p->min_tokens;
+}
+
+
+void
+mst_sampler_take(uint32_t id, mst_sampled_t *sampled)
+{
+    sampled->status = MST_OK;
+    sampled->ready_ns = 0;
+    sampled->id = id;
+    sampled->end = 0;
+    sampled->logprob = 0;
+    sampled->n_top = 0;
+}
+
+
 void
 mst_sampler_run(mst_sampler_t *s, const float *logits,
     const mst_sample_t *sample, mst_sampled_t *sampled)
@@ -90,16 +117,13 @@ mst_sampler_run(mst_sampler_t *s, const float *logits,
 
     p = sample->params;
 
-    sampled->status = MST_ERROR;
-    sampled->ready_ns = 0;
-    sampled->end = 0;
-    sampled->logprob = 0;
-    sampled->n_top = 0;
-
     if (mst_sampler_plain(s, logits, sample, &sampled->id)) {
-        sampled->status = MST_OK;
+        mst_sampler_take(sampled->id, sampled);
         return;
     }
+
+    mst_sampler_take(0, sampled);
+    sampled->status = MST_ERROR;
 
     memcpy(s->logits, logits, s->n_vocab * sizeof(float));
 
@@ -212,18 +236,10 @@ static int
 mst_sampler_plain(const mst_sampler_t *s, const float *logits,
     const mst_sample_t *sample, uint32_t *id)
 {
-    float                max, most;
-    uint32_t             at, i, n;
-    const mst_params_t  *p;
+    float     max, most;
+    uint32_t  at, i, n;
 
-    p = sample->params;
-
-    if ((p->temperature > 0 && !sample->greedy) || sample->n_bias
-        || (p->flags & MST_PARAMS_LOGPROBS) || p->repetition_penalty != 1
-        || p->frequency_penalty != 0 || p->presence_penalty != 0
-        || sample->n_tokens - sample->n_prompt < p->min_tokens
-        || s->n_vocab % 4)
-    {
+    if (!mst_sampler_is_plain(sample) || s->n_vocab % 4) {
         return 0;
     }
 

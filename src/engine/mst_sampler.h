@@ -34,6 +34,11 @@ typedef struct {
 int mst_sampler_init(mst_sampler_t *s, uint32_t n_vocab, mst_err_t *err);
 void mst_sampler_fini(mst_sampler_t *s);       /* zeroed or inited */
 
+/* the likeliest token is all that is wanted and nothing changes the logits:
+   who knows it passes it to mst_sampler_take() instead of a row to run() */
+int mst_sampler_is_plain(const mst_sample_t *sample);
+void mst_sampler_take(uint32_t id, mst_sampled_t *sampled);
+
 /* sampled->status is MST_OK, or MST_ERROR: a logit is NaN or +inf, or all
    are -inf */
 void mst_sampler_run(mst_sampler_t *s, const float *logits,

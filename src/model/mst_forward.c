@@ -119,10 +119,12 @@ mst_forward_step(mst_model_t *m, const mst_batch_t *batch,
 }
 
 
-/* all but the end of it, which takes the rows of logits */
+/* all but the end of it, which takes the rows of logits; top: mst_forward_top()
+   */
 
 static int
-mst_forward_begin(mst_model_t *m, const mst_batch_t *batch, mst_err_t *err)
+mst_forward_begin(mst_model_t *m, const mst_batch_t *batch, uint32_t *top,
+    mst_err_t *err)
 {
     uint32_t                    i;
     mst_backend_t              *b;
@@ -156,7 +158,11 @@ mst_forward_begin(mst_model_t *m, const mst_batch_t *batch, mst_err_t *err)
         ops->down(b, w);
     }
 
-    ops->logits(b, m->norm, m->head);
+    if (top == NULL || ops->top == NULL
+        || !ops->top(b, m->norm, m->head, top))
+    {
+        ops->logits(b, m->norm, m->head);
+    }
 
     return MST_OK;
 }
@@ -166,7 +172,27 @@ int
 mst_forward(mst_model_t *m, const mst_batch_t *batch, const float **logits,
     mst_err_t *err)
 {
-    if (mst_forward_begin(m, batch, err) != MST_OK) {
+    if (mst_forward_begin(m, batch, NULL, err) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    m->n_fed = 0;
+
+    return m->ops->sync(m->backend, logits, err);
+}
+
+
+int
+mst_forward_top(mst_model_t *m, const mst_batch_t *batch, uint32_t *ids,
+    uint32_t n, const float **logits, mst_err_t *err)
+{
+    uint32_t  i;
+
+    for (i = 0; i < n; i++) {
+        ids[i] = MST_BACKEND_NONE;
+    }
+
+    if (mst_forward_begin(m, batch, ids, err) != MST_OK) {
         return MST_ERROR;
     }
 
@@ -187,7 +213,7 @@ int
 mst_forward_launch(mst_model_t *m, const mst_batch_t *batch,
     const mst_backend_draw_t *draws, uint32_t n, mst_err_t *err)
 {
-    if (mst_forward_begin(m, batch, err) != MST_OK) {
+    if (mst_forward_begin(m, batch, NULL, err) != MST_OK) {
         return MST_ERROR;
     }
 

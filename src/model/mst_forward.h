@@ -130,6 +130,15 @@ const mst_model_info_t *mst_model_info(const mst_model_t *m);
 int mst_forward(mst_model_t *m, const mst_batch_t *batch,
     const float **logits, mst_err_t *err);
 
+/*
+ * The same where the likeliest token of each of n rows is all that is wanted,
+ * the first of equal ones: ids[n], and then *logits is void.  Where the
+ * backend cannot say it sooner than by all logits, ids are MST_BACKEND_NONE
+ * and *logits is as above.
+ */
+int mst_forward_top(mst_model_t *m, const mst_batch_t *batch, uint32_t *ids,
+    uint32_t n, const float **logits, mst_err_t *err);
+
 
 /* runs the steps that a backend wants before the first real one */
 int mst_forward_warm(mst_model_t *m, mst_err_t *err);

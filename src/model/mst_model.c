@@ -302,9 +302,12 @@ mst_model_load(mst_model_t *m, mst_err_t *err)
         }
     }
 
-    m->embd = mst_model_matrix(m, 0, 0, MST_MATRIX_STACK, embd, 1, err);
+    m->embd = mst_model_matrix(m, 0, 0,
+                               m->config.tied ? MST_MATRIX_HEAD
+                                              : MST_MATRIX_STACK,
+                               embd, 1, err);
     m->head = m->config.tied ? m->embd
-                             : mst_model_matrix(m, 0, 0, MST_MATRIX_STACK,
+                             : mst_model_matrix(m, 0, 0, MST_MATRIX_HEAD,
                                                 head, 1, err);
 
     return mst_model_vector(m, 0, MST_WEIGHT_NORM, &m->norm, err) == MST_OK

@@ -254,7 +254,7 @@ test_hostile(void **state)
         fd = memory();
 
         memset(head, i == 1 ? 0 : 0x5a, sizeof(head));
-        memcpy(head, "MTSTORE1", i == 1 ? 8 : 0);
+        memcpy(head, "MTSTORE2", i == 1 ? 8 : 0);
 
         assert_int_equal(pwrite(fd, head, i == 0 ? 0 : sizeof(head), 0),
                          i == 0 ? 0 : sizeof(head));

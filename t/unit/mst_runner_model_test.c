@@ -26,6 +26,8 @@ struct mst_model_s {
     int               fail;
     int               destroyed;
     int               samples;         /* by itself */
+    int               tops;            /* it can say ids without logits */
+    uint32_t          topped;          /* steps of which it did */
     uint32_t          drawn;
     uint32_t          launched;
     uint32_t          waited;
@@ -97,6 +99,40 @@ mst_forward(mst_model_t *m, const mst_batch_t *batch, const float **logits,
             }
 
             row += V;
+        }
+    }
+
+    return MST_OK;
+}
+
+
+/* where it says ids, there are no logits to find them in */
+
+int
+mst_forward_top(mst_model_t *m, const mst_batch_t *batch, uint32_t *ids,
+    uint32_t n, const float **logits, mst_err_t *err)
+{
+    float     *row;
+    uint32_t   i, k;
+
+    if (mst_forward(m, batch, logits, err) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    m->topped += m->tops && n;
+    row = m->logits;
+
+    for (i = 0; i < n; i++, row += V) {
+        ids[i] = MST_BACKEND_NONE;
+
+        if (m->tops) {
+            for (ids[i] = 0, k = 1; k < V; k++) {
+                ids[i] = row[k] > row[ids[i]] ? k : ids[i];
+            }
+
+            for (k = 0; k < V; k++) {
+                row[k] = NAN;
+            }
         }
     }
 
@@ -430,6 +466,64 @@ test_rows(void **state)
 }
 
 
+/* greedy answers are the same whether the model says ids or logits; ids are
+   not asked for where anything else of a row is wanted */
+
+static void
+test_tops(void **state)
+{
+    int           k;
+    host_t        h;
+    uint32_t      i, ids[4] = { 1, 2, 3, 4 }, want[3][20];
+    mst_runner_t  r;
+    mst_submit_t  s;
+
+    (void) state;
+
+    for (k = 0; k < 7; k++) {
+        open_model(&r, BLOCKS);
+        model.tops = k > 0;
+        model.topped = 0;
+        host_open(&h, &r, 8, 400, 20);
+
+        for (i = 0; i < 3; i++) {
+            host_submit_init(&s, i, ids, 2 + i, 20);
+            s.params.temperature = 0;
+
+            if (i == 1) {
+                s.params.repetition_penalty = k == 2 ? 1.1f : 1;
+                s.params.presence_penalty = k == 3 ? 0.1f : 0;
+                s.params.temperature = k == 4 ? 1 : 0;
+                s.params.flags |= k == 5 ? MST_PARAMS_LOGPROBS : 0;
+                s.params.min_tokens = k == 6 ? 20 : 0;
+            }
+
+            mst_engine_submit(h.e, &s, h.now);
+        }
+
+        host_run(&h, 0);
+        assert_int_equal(model.topped, k == 1 ? 20 : 0);
+
+        for (i = 0; i < 3; i++) {
+            assert_int_equal(h.answers[i].n, 20);
+
+            if (k == 0) {
+                memcpy(want[i], h.answers[i].ids, sizeof(want[i]));
+            }
+
+            if (k == 1 || i != 1) {
+                assert_memory_equal(h.answers[i].ids, want[i],
+                                    sizeof(want[i]));
+            }
+        }
+
+        host_close(&h);
+    }
+
+    model.tops = 0;
+}
+
+
 static void
 test_broken(void **state)
 {
@@ -509,6 +603,7 @@ main(void)
         cmocka_unit_test(test_same_in_batch),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_rows_drawn),
+        cmocka_unit_test(test_tops),
         cmocka_unit_test(test_broken),
         cmocka_unit_test(test_memory)
     };
