@@ -20,32 +20,59 @@ mst_k_sync(void)
 }
 
 
+/*
+ * N sums of the i-th of OF runs.  Registers have no index, so what goes
+ * through all sums in a loop that is unrolled is code for each of them, and a
+ * thread has 128 at 128 tokens: gate-up's kernel was 134 KB, more than an SM
+ * keeps, and each layer read it anew (mst_k_gemm_sm90.h).
+ */
+template<int OF, int N>
+MST_K_DEV void
+mst_k_pick(const float *from, uint32_t i, float *v)
+{
+    int  k, e;
+
+#pragma unroll
+    for (k = 0; k < OF; k++) {
+        if (k == i) {
+#pragma unroll
+            for (e = 0; e < N; e++) {
+                v[e] = from[k * N + e];
+            }
+        }
+    }
+}
+
+
 template<int N>
 MST_K_DEV void
 mst_k_end_wide(const mst_k_gemm_run_t &r, const mst_k_room_t &s,
     const mst_k_tile_t *t, const mst_k_unit_t *u, float (*acc)[N / 2])
 {
-    uint32_t  q, i, n, w;
+    constexpr int  E = N < 32 ? N / 8 : 4, RUNS = N / 8 / E;
+
+    float         v[4 * E];
+    uint32_t      i, n, w, unit;
+    mst_k_unit_t  of;
 
     w = threadIdx.x >> 5 & 3;
 
-#pragma unroll
-    for (q = 0; q < 2; q++) {
-        if (w >= t[q].n) {
+#pragma unroll 1
+    for (i = 0; i < 2 * RUNS; i++) {
+        if (w >= (i < RUNS ? t[0].n : t[1].n)) {
             continue;
         }
 
-#pragma unroll
-        for (i = 0; i < N / 8; i++) {
-            n = i * 8 + (threadIdx.x & 3) * 2;
+        unit = (i < RUNS ? t[0].unit : t[1].unit) + w;
+        of = i < RUNS ? u[0] : u[1];
+        mst_k_pick<2 * RUNS, 4 * E>(acc[0], i, v);
 
-            if (r.a.op == MST_K_GEMM_GATE_UP) {
-                mst_k_put_gate(r.a, t[q].unit + w, n, acc[q] + i * 4, u[q],
-                               s.rs + n);
-            } else {
-                mst_k_put_head(r.a, t[q].unit + w, n, acc[q] + i * 4, u[q],
-                               s.rs + n);
-            }
+        n = i % RUNS * E * 8 + (threadIdx.x & 3) * 2;
+
+        if (r.a.op == MST_K_GEMM_GATE_UP) {
+            mst_k_put_gate<E>(r.a, unit, n, v, of, s.rs + n);
+        } else {
+            mst_k_put_head<E>(r.a, unit, n, v, of, s.rs + n);
         }
     }
 }
@@ -90,11 +117,11 @@ mst_k_end_thin(const mst_k_gemm_run_t &r, const mst_k_room_t &s,
             }
 
             if (r.a.op == MST_K_GEMM_QKV) {
-                mst_k_put_qkv(r.a, unit, n, v, u[0], s.rs + n);
+                mst_k_put_qkv<1>(r.a, unit, n, v, u[0], s.rs + n);
                 continue;
             }
 
-            ss = mst_k_put_residual(r.a, unit, n, v, u[0], s, h[i]);
+            ss = mst_k_put_residual<1>(r.a, unit, n, v, u[0], s, h + i).of[0];
 
             if ((threadIdx.x & 31) < 4) {
                 *(float2 *) (r.a.y_sums + (size_t) unit * N + n) = ss;
@@ -158,11 +185,10 @@ mst_k_slab_squares(const mst_k_gemm_run_t &r, const mst_k_room_t &s,
 }
 
 
-/* own[tile][group]: the sums of all four CTAs, in the order of the parts */
+/* own[group]: the sums of all four CTAs, in the order of the parts */
 template<int G>
 MST_K_DEV void
-mst_k_gather(const float4 *work, const mst_k_tile_t *t, uint32_t q,
-    float4 *own)
+mst_k_gather(const float4 *work, uint32_t q, float4 *own)
 {
     float4    v, o;
     uint32_t  e, d, me;
@@ -177,7 +203,7 @@ mst_k_gather(const float4 *work, const mst_k_tile_t *t, uint32_t q,
         for (d = 0; d < 4; d++) {
             o = own[e];
 
-            if (d != me && (threadIdx.x >> 5 & 3) < t[q].n) {
+            if (d != me) {
                 o = __ldcg(work + (((me * 4 + d) * 2 + q) * G + e) * 256
                            + threadIdx.x);
             }
@@ -186,6 +212,35 @@ mst_k_gather(const float4 *work, const mst_k_tile_t *t, uint32_t q,
         }
 
         own[e] = v;
+    }
+}
+
+
+/* a tile's results of this CTA's tokens; sums of squares to s.meet */
+template<int N, int G>
+MST_K_DEV void
+mst_k_end_tile(const mst_k_gemm_run_t &r, const mst_k_room_t &s,
+    const mst_k_pass_t &p, uint32_t unit, const mst_k_unit_t &u,
+    const float4 *own, const float2 (*h)[2])
+{
+    uint32_t          e, n;
+    mst_k_squares<G>  ss;
+
+    n = blockIdx.x % 4 * G * 8 + (threadIdx.x & 3) * 2;
+
+    if (r.a.op == MST_K_GEMM_QKV) {
+        mst_k_put_qkv<G>(r.a, unit, n, (float *) own, u, s.rs + n);
+        return;
+    }
+
+    ss = mst_k_put_residual<G>(r.a, unit, n, (float *) own, u, s, h);
+
+#pragma unroll
+    for (e = 0; e < G; e++) {
+        if ((threadIdx.x & 31) < 4) {
+            *(float2 *) (s.meet + (unit - p.unit) * (N / 4) + e * 8
+                         + (threadIdx.x & 3) * 2) = ss.of[e];
+        }
     }
 }
 
@@ -200,11 +255,11 @@ mst_k_end_split(const mst_k_gemm_run_t &r, const mst_k_room_t &s,
     const mst_k_pass_t &p, const mst_k_tile_t *t, float (*acc)[N / 2],
     float *total)
 {
-    constexpr int  G = N / 32, Q = G < 4 ? 2 : 1;
+    constexpr int  G = N / 32;
 
-    float2        ss, h[2][G][2];
+    float2        h[2][G][2];
     float4        own[2][G], v, *work;
-    uint32_t      q, d, e, n, w, me, at, from;
+    uint32_t      q, d, e, w, me, at, n[2], unit[2];
     mst_k_unit_t  u[2];
 
     w = threadIdx.x >> 5 & 3;
@@ -235,8 +290,11 @@ mst_k_end_split(const mst_k_gemm_run_t &r, const mst_k_room_t &s,
 
 #pragma unroll
     for (q = 0; q < 2; q++) {
-        if (w < t[q].n) {
-            u[q] = mst_k_unit_load(r.a, t[q].unit + w);
+        n[q] = t[q].n;
+        unit[q] = t[q].unit + w;
+
+        if (w < n[q]) {
+            u[q] = mst_k_unit_load(r.a, unit[q]);
         }
 
 #pragma unroll
@@ -250,41 +308,24 @@ mst_k_end_split(const mst_k_gemm_run_t &r, const mst_k_room_t &s,
 
     mst_k_meet(r.a.tickets + at);
 
-    /* all loads (of a tile, where registers are few), then the stores: one
-       latency */
+    /* one code for both tiles: see mst_k_pick() */
 
-#pragma unroll
-    for (from = 0; from < 2; from += Q) {
-#pragma unroll
-        for (q = from; q < from + Q; q++) {
-            mst_k_gather<G>(work, t, q, own[q]);
+#pragma unroll 1
+    for (q = 0; q < 2; q++) {
+        if (w < n[0]) {
+            mst_k_gather<G>(work, q, own[0]);
+            mst_k_end_tile<N, G>(r, s, p, unit[0], u[0], own[0], h[0]);
         }
 
+        n[0] = n[1];
+        unit[0] = unit[1];
+        u[0] = u[1];
+
 #pragma unroll
-        for (q = from; q < from + Q; q++) {
-#pragma unroll
-            for (e = 0; e < G; e++) {
-                if (w >= t[q].n) {
-                    continue;
-                }
-
-                n = (me * G + e) * 8 + (threadIdx.x & 3) * 2;
-
-                if (r.a.op == MST_K_GEMM_QKV) {
-                    mst_k_put_qkv(r.a, t[q].unit + w, n, (float *) &own[q][e],
-                                  u[q], s.rs + n);
-                    continue;
-                }
-
-                ss = mst_k_put_residual(r.a, t[q].unit + w, n,
-                                        (float *) &own[q][e], u[q], s,
-                                        h[q][e]);
-
-                if ((threadIdx.x & 31) < 4) {
-                    *(float2 *) (s.meet + (t[q].unit - p.unit + w) * (N / 4)
-                                 + e * 8 + (threadIdx.x & 3) * 2) = ss;
-                }
-            }
+        for (e = 0; e < G; e++) {
+            own[0][e] = own[1][e];
+            h[0][e][0] = h[1][e][0];
+            h[0][e][1] = h[1][e][1];
         }
     }
 

@@ -127,17 +127,17 @@ mst_k_mma_put(const mst_k_gemm_t &a, uint32_t t, const float *v,
     n = t * 8 + (threadIdx.x & 3) * 2;
 
     if (a.op == MST_K_GEMM_QKV) {
-        mst_k_put_qkv(a, blockIdx.x, n, v, u, f.rs + n);
+        mst_k_put_qkv<1>(a, blockIdx.x, n, v, u, f.rs + n);
 
     } else if (a.op == MST_K_GEMM_HEAD) {
-        mst_k_put_head(a, blockIdx.x, n, v, u, f.rs + n);
+        mst_k_put_head<1>(a, blockIdx.x, n, v, u, f.rs + n);
 
     } else if (a.op == MST_K_GEMM_GATE_UP) {
-        mst_k_put_gate(a, blockIdx.x, n, v, u, f.rs + n);
+        mst_k_put_gate<1>(a, blockIdx.x, n, v, u, f.rs + n);
 
     } else {
         mst_k_load_h(a, blockIdx.x, n, h);
-        ss = mst_k_put_residual(a, blockIdx.x, n, v, u, f, h);
+        ss = mst_k_put_residual<1>(a, blockIdx.x, n, v, u, f, &h).of[0];
 
         if ((threadIdx.x & 31) < 4) {
             *(float2 *) (a.y_sums + (size_t) blockIdx.x * mst_k_gemm_pad(a.n)

@@ -106,7 +106,7 @@ mst_k_pass_load(const mst_k_gemm_run_t &r, mst_k_pass_t *p)
         return 0;
     }
 
-    n = (s.n + r.most - 1) / r.most;
+    n = (s.n + mst_k_gemm_most(SHAPE) - 1) / mst_k_gemm_most(SHAPE);
     p->last = p->pass + 1 == n;
     p->unit = s.first;
     s = mst_k_share(s.n, n, p->pass);
@@ -141,7 +141,6 @@ template<int SHAPE>
 MST_K_DEV mst_k_tile_t
 mst_k_tile(const mst_k_gemm_run_t &r, const mst_k_pass_t &p, uint32_t i)
 {
-    uint32_t       n;
     mst_k_tile_t   t;
     mst_k_share_t  s;
 
@@ -161,12 +160,11 @@ mst_k_tile(const mst_k_gemm_run_t &r, const mst_k_pass_t &p, uint32_t i)
 
     if (SHAPE != MST_K_THIN) {
         s = mst_k_share(p.n, 2, i & 1);
-        n = (s.n + 3) / 4;
         t.unit += s.first;
-        t.n = 0;
+        t.n = i >> 1 ? 0 : s.n;
 
-        if (i >> 1 < n) {
-            s = mst_k_share(s.n, n, i >> 1);
+        if (s.n > 4) {
+            s = mst_k_share(s.n, 2, i >> 1);
             t.unit += s.first;
             t.n = s.n;
         }

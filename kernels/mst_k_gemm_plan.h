@@ -134,7 +134,7 @@ mst_k_gemm_plan(mst_k_gemm_run_t *r, const mst_k_gemm_run_t *tune,
 
     r->units = mst_k_gemm_units(r->a.rows);
     r->slots = mst_k_gemm_slots(r->a.width, r->a.w_scale != NULL ? 1 : 2);
-    r->most = shape == MST_K_THIN ? 4 : MST_K_GEMM_PASS;
+    r->most = mst_k_gemm_most(shape);
     r->passes = mst_k_gemm_passes(r->a.rows);
 
     /* four CTAs that wait for one another must all find a place */

@@ -32,6 +32,14 @@ typedef struct {
 } mst_k_gemm_run_t;
 
 
+/* units of a pass */
+MST_K_FN uint32_t
+mst_k_gemm_most(uint32_t shape)
+{
+    return shape == MST_K_THIN ? 4 : MST_K_GEMM_PASS;
+}
+
+
 /* units of CTA `rank` of a slab: a quarter, or all (and of the width a
    quarter) */
 MST_K_FN mst_k_share_t

@@ -43,11 +43,22 @@
  *          128   15.2   12.3   36.0   21.8   74.3    3,252      2,414
  *
  * Up to 16 tokens the chain took longer than the sum of its operations as long
- * as two CTAs fitted an SM (above, they did: see mst_k_gemm.cu).  At 128 it
- * still does (bf16 5,149 of 4,425, e4m3 3,252 of 2,803): what the predecessor
- * has just written is slower to read, 7 us of an operation, and 10 to 17 more
- * with programmatic launch, which pairs of operations show and one alone does
- * not.  So cuBLASLt, with its small kernels, is the better choice over 64.
+ * as two CTAs fitted an SM (above, they did: see mst_k_gemm.cu).  At 128 it did
+ * (above) since what stands behind the products was code for each sum of a
+ * thread, 134 KB of gate-up's kernel, which did not stay in an SM's caches from
+ * layer to layer: by the SMs' clocks it took 16 us of 72 in a chain and 9
+ * alone.  As loops (mst_k_gemm_end.h), later the same day, 16 layers, alone /
+ * in the chain, us:
+ *
+ *                    qkv          out       gate-up         down
+ *     bf16 128  20.5 / 20.2  15.0 / 15.4  63.0 / 66.1  35.3 / 34.9
+ *          64   17.8 / 17.2  13.1 / 13.0  55.5 / 57.0  32.9 / 30.9
+ *     e4m3 128  14.2 / 14.3  11.4 / 12.2  34.6 / 38.0  21.1 / 20.6
+ *
+ * (before: 71.5 and 48.2 for gate-up at 128 in the chain, bf16 and e4m3).  Of
+ * an operation split by its width 3.4 us pass from the last product until the
+ * parts have met, of gate-up 7.5 behind the products.  In the engine cuBLASLt
+ * remains the better choice over 64 tokens in bf16 (docs/bench.md).
  */
 
 #ifndef MST_K_GEMM_SM90_H

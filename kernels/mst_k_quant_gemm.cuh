@@ -139,19 +139,20 @@ mst_k_quant_finish(const mst_k_gemm_t &a, const mst_k_quant_end_t &e,
     switch (a.op) {
 
     case MST_K_GEMM_QKV:
-        mst_k_put_qkv(a, unit, n, v, e.u, s.rs + n);
+        mst_k_put_qkv<1>(a, unit, n, v, e.u, s.rs + n);
         break;
 
     case MST_K_GEMM_HEAD:
-        mst_k_put_head(a, unit, n, v, e.u, s.rs + n);
+        mst_k_put_head<1>(a, unit, n, v, e.u, s.rs + n);
         break;
 
     case MST_K_GEMM_GATE_UP:
-        mst_k_put_gate(a, unit, n, v, e.u, s.rs + n);
+        mst_k_put_gate<1>(a, unit, n, v, e.u, s.rs + n);
         break;
 
     default:
-        sums = mst_k_put_residual(a, unit, n, v, e.u, s, e.before);
+        sums = mst_k_put_residual<1>(a, unit, n, v, e.u, s,
+                                     &e.before).of[0];
 
         if (lane < 4) {
             *(float2 *) (a.y_sums + (size_t) unit * mst_k_gemm_pad(a.n) + n)

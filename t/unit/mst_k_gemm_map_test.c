@@ -162,6 +162,20 @@ test_activations(void **state)
                         at = mst_k_gemm_x_at(t, k, pad, size);
                         assert_true(at % size == 0 && at + size <= n);
                         assert_int_equal(seen[at]++, 0);
+
+                        /* what kernels reach by a step from it */
+
+                        if (t % 2 == 0) {
+                            assert_int_equal(
+                                mst_k_gemm_x_at(t + 1, k, pad, size),
+                                (at ^ 16) + 128);
+                        }
+
+                        if (t + 8 < pad) {
+                            assert_int_equal(
+                                mst_k_gemm_x_at(t + 8, k, pad, size),
+                                at + 1024);
+                        }
                     }
                 }
 
