@@ -169,6 +169,17 @@ mst_k_attn_grain(uint32_t i)
 }
 
 
+/* a quotient of 32 bits.  A device divides 64 bits by a hundred operations, of
+   which a plan would have ten for each grain and CTA: seldom are there so many
+   pages that it must */
+
+MST_K_HD uint32_t
+mst_k_attn_div(uint64_t n, uint32_t by)
+{
+    return n >> 32 ? (uint32_t) (n / by) : (uint32_t) n / by;
+}
+
+
 /* CTAs that share the line: fewer where an item would get too many parts */
 
 MST_K_HD uint32_t
@@ -223,9 +234,9 @@ mst_k_attn_snap(uint32_t pages, uint32_t grain, uint32_t page, uint32_t rest,
     /* cut u stands before page floor(pages * u / k): the last one that does
        not come after "page" */
 
-    u = (uint32_t) (((uint64_t) (page + 1) * k + pages - 1) / pages) - 1;
-    lo = (uint32_t) ((uint64_t) pages * u / k);
-    hi = (uint32_t) ((uint64_t) pages * (u + 1) / k);
+    u = mst_k_attn_div((uint64_t) (page + 1) * k + pages - 1, pages) - 1;
+    lo = mst_k_attn_div((uint64_t) pages * u, k);
+    hi = mst_k_attn_div((uint64_t) pages * (u + 1), k);
 
     return (uint64_t) (page - lo) * of + rest < (uint64_t) (hi - page) * of
                                                 - rest
@@ -247,8 +258,8 @@ mst_k_attn_cut(const mst_k_attn_line_t *l, uint32_t c)
         return total;
     }
 
-    at = (uint32_t) ((uint64_t) c * total / l->ctas);
-    rest = (uint32_t) ((uint64_t) c * total % l->ctas);
+    at = mst_k_attn_div((uint64_t) c * total, l->ctas);
+    rest = c * total - at * l->ctas;
 
     if (at >= total) {
         return total;

@@ -43,6 +43,29 @@ draw(uint32_t n)
 }
 
 
+/* the short way of dividing beside the long one, on both sides of 2^32 */
+
+static void
+test_divide(void **state)
+{
+    uint32_t  by, i;
+    uint64_t  n;
+
+    (void) state;
+
+    for (i = 0; i < 10000; i++) {
+        by = draw(i % 2 ? 300 : 1u << 30) + 1;
+        n = (uint64_t) draw(1u << 31) * by + draw(by);
+        n = i % 3 ? n : n % by;
+
+        assert_int_equal(mst_k_attn_div(n, by), (uint32_t) (n / by));
+    }
+
+    assert_int_equal(mst_k_attn_div(0xffffffff, 1), 0xffffffff);
+    assert_int_equal(mst_k_attn_div(0x100000000, 2), 0x80000000);
+}
+
+
 static uint32_t
 shares(plan_t *p)
 {
@@ -364,6 +387,7 @@ main(void)
         cmocka_unit_test(test_grains),
         cmocka_unit_test(test_nothing),
         cmocka_unit_test(test_window),
+        cmocka_unit_test(test_divide),
         cmocka_unit_test(test_layout),
         cmocka_unit_test(test_work),
         cmocka_unit_test(test_grid),
