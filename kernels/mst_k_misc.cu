@@ -7,7 +7,7 @@
  *           row; reads 2 dim, writes 4 dim + 4 rope_dim bytes
  *   norm    a CTA a row; reads 4 dim, writes 2 dim
  *   bias    reads and writes the row
- *   swiglu  eight values a thread; reads 4 ff_dim, writes 2 ff_dim
+ *   swiglu  sixteen values a thread; reads 4 ff_dim, writes 2 ff_dim
  */
 
 #include "kernels/mst_k_launch.cuh"
@@ -202,74 +202,99 @@ mst_k_bias(const mst_k_bias_t *a, cudaStream_t stream)
 static __device__ __forceinline__ float
 mst_k_silu(float gate, float up)
 {
-    return gate / (1.0f + __expf(-gate)) * up;
+    return __fdividef(gate, 1.0f + __expf(-gate)) * up;
+}
+
+
+/* two values, of words of two bf16 */
+
+static __device__ __forceinline__ uint32_t
+mst_k_silu2(uint32_t gate, uint32_t up)
+{
+    return mst_k_bf16x2(mst_k_silu(__uint_as_float(gate << 16),
+                                   __uint_as_float(up << 16)),
+                        mst_k_silu(__uint_as_float(gate & 0xffff0000),
+                                   __uint_as_float(up & 0xffff0000)));
+}
+
+
+/* rows of whole groups of 8, no biases: two groups a thread, whose loads are
+   under way before the first is computed */
+
+static __global__ void
+__launch_bounds__(MST_K_MISC_THREADS)
+mst_k_swiglu_groups(const __grid_constant__ mst_k_swiglu_t a)
+{
+    uint4         g[2], u[2], *y;
+    uint32_t      at, i, k, n;
+    const uint4  *from;
+
+    mst_k_pdl_wait();
+
+    n = a.ff_dim / 8;
+    at = blockIdx.x * 2 * blockDim.x + threadIdx.x;
+    from = (const uint4 *) a.gate_up + (size_t) blockIdx.y * 2 * n;
+    y = (uint4 *) a.y + (size_t) blockIdx.y * n;
+
+#pragma unroll
+    for (k = 0; k < 2; k++) {
+        i = at + k * blockDim.x;
+
+        if (i < n) {
+            g[k] = __ldcg(from + i);
+            u[k] = __ldcg(from + n + i);
+        }
+    }
+
+#pragma unroll
+    for (k = 0; k < 2; k++) {
+        i = at + k * blockDim.x;
+
+        if (i < n) {
+            y[i] = make_uint4(mst_k_silu2(g[k].x, u[k].x),
+                              mst_k_silu2(g[k].y, u[k].y),
+                              mst_k_silu2(g[k].z, u[k].z),
+                              mst_k_silu2(g[k].w, u[k].w));
+        }
+    }
 }
 
 
 static __global__ void
 mst_k_swiglu_kernel(const __grid_constant__ mst_k_swiglu_t a)
 {
-    float            g[8], u[8];
-    uint4            gv, uv;
+    float            g, u;
     size_t           row;
-    uint32_t         at, i, n;
-    const uint16_t  *gp, *up;
+    uint32_t         i;
+    const uint16_t  *from;
 
     mst_k_pdl_wait();
 
     row = blockIdx.y;
-    at = (blockIdx.x * blockDim.x + threadIdx.x) * 8;
+    i = blockIdx.x * blockDim.x + threadIdx.x;
 
-    if (at >= a.ff_dim) {
+    if (i >= a.ff_dim) {
         return;
     }
 
-    n = a.ff_dim - at < 8 ? a.ff_dim - at : 8;
-    gp = a.gate_up + row * 2 * a.ff_dim + at;
-    up = gp + a.ff_dim;
-
-    if (a.ff_dim % 8 == 0) {
-        gv = *(const uint4 *) gp;
-        uv = *(const uint4 *) up;
-        gp = (const uint16_t *) &gv;
-        up = (const uint16_t *) &uv;
-    }
-
-#pragma unroll
-    for (i = 0; i < 8; i++) {
-        g[i] = i < n ? mst_k_f32(gp[i]) : 0;
-        u[i] = i < n ? mst_k_f32(up[i]) : 0;
-
-        if (a.gate_bias && i < n) {
-            g[i] += a.gate_bias[at + i];
-        }
-
-        if (a.up_bias && i < n) {
-            u[i] += a.up_bias[at + i];
-        }
-
-        g[i] = mst_k_silu(g[i], u[i]);
-    }
-
-    if (a.ff_dim % 8 == 0) {
-        *(uint4 *) (a.y + row * a.ff_dim + at) =
-            make_uint4(mst_k_bf16x2(g[0], g[1]), mst_k_bf16x2(g[2], g[3]),
-                       mst_k_bf16x2(g[4], g[5]), mst_k_bf16x2(g[6], g[7]));
-        return;
-    }
-
-    for (i = 0; i < n; i++) {
-        a.y[row * a.ff_dim + at + i] = mst_k_bf16(g[i]);
-    }
+    from = a.gate_up + row * 2 * a.ff_dim + i;
+    g = mst_k_f32(from[0]) + (a.gate_bias ? a.gate_bias[i] : 0);
+    u = mst_k_f32(from[a.ff_dim]) + (a.up_bias ? a.up_bias[i] : 0);
+    a.y[row * a.ff_dim + i] = mst_k_bf16(mst_k_silu(g, u));
 }
 
 
 extern "C" int
 mst_k_swiglu(const mst_k_swiglu_t *a, cudaStream_t stream)
 {
-    return mst_k_launch(mst_k_swiglu_kernel,
-                        dim3((a->ff_dim + 8 * MST_K_MISC_THREADS - 1)
-                             / (8 * MST_K_MISC_THREADS), a->rows),
+    int       groups;
+    uint32_t  n;
+
+    groups = a->ff_dim % 8 == 0 && !a->gate_bias && !a->up_bias;
+    n = MST_K_MISC_THREADS * (groups ? 16 : 1);
+
+    return mst_k_launch(groups ? mst_k_swiglu_groups : mst_k_swiglu_kernel,
+                        dim3((a->ff_dim + n - 1) / n, a->rows),
                         MST_K_MISC_THREADS, 0, stream, *a);
 }
 
