@@ -120,6 +120,8 @@ struct mst_cuda_type_s {
     int          e4m3;             /* type of fused()'s x; 0 = bf16 */
     uint32_t     fused_rows;       /* rows of a step up to which fused() is the
                                       better choice; 0 = never */
+    uint32_t     head_rows;        /* the same of a head or an embedding, which
+                                      go along with what the layers do */
 
     /* rows "first" .. of m, whose memory this takes with its first part */
     int        (*load)(mst_backend_t *b, mst_matrix_t *m,

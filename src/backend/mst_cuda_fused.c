@@ -271,7 +271,9 @@ mst_cuda_fused_most(const mst_backend_t *b)
         /* batch_invariant has no other way for more rows */
 
         if (!b->conf.batch_invariant) {
-            most = mst_cuda_min(most, m->type->fused_rows);
+            most = mst_cuda_min(most, m->rows == b->conf.n_vocab
+                                      ? m->type->head_rows
+                                      : m->type->fused_rows);
         }
 
         if (m->width % 64 || (m->rows != b->conf.n_vocab && m->rows % 16)) {

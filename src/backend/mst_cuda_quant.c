@@ -282,6 +282,7 @@ mst_cuda_quant_embed(mst_backend_t *b, const mst_matrix_t *m)
 static const mst_cuda_type_t  mst_cuda_quant = {
     .name = "quantised",
     .fused_rows = 16,
+    .head_rows = 16,
     .load = mst_cuda_quant_load,
     .tiles_size = mst_cuda_quant_tiles,
     .plain = mst_cuda_quant_plain,
@@ -293,6 +294,7 @@ static const mst_cuda_type_t  mst_cuda_quant = {
 static const mst_cuda_type_t  mst_cuda_quant_mixed = {
     .name = "quantised, of several types",
     .fused_rows = 16,
+    .head_rows = 16,
     .load = mst_cuda_quant_load_mixed,
     .tiles_size = mst_cuda_quant_tiles,
     .plain = mst_cuda_quant_plain,

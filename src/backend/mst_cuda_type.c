@@ -153,6 +153,7 @@ mst_cuda_fp8_tiles(const mst_matrix_t *m)
 static const mst_cuda_type_t  mst_cuda_bf16 = {
     .name = "bf16",
     .fused_rows = 64,
+    .head_rows = 128,
     .load = mst_cuda_bf16_load,
     .tiles_size = mst_cuda_bf16_tiles,
     .pack = mst_cuda_tiles_pack,
@@ -163,7 +164,8 @@ static const mst_cuda_type_t  mst_cuda_bf16 = {
 static const mst_cuda_type_t  mst_cuda_fp8 = {
     .name = "fp8",
     .e4m3 = 1,
-    .fused_rows = 64,
+    .fused_rows = 128,
+    .head_rows = 128,
     .load = mst_cuda_fp8_load,
     .tiles_size = mst_cuda_fp8_tiles,
     .pack = mst_cuda_tiles_pack,
