@@ -105,7 +105,9 @@ mst_jinja_place_write(mst_jinja_place_t *p, mst_str_t place)
         }
     }
 
-    if (mst_jinja_place_value(p, place, &v) != MST_OK) {
+    if (mst_work_steps(p->r->w, (place.len + p->n_keywords) / 16) != MST_OK
+        || mst_jinja_place_value(p, place, &v) != MST_OK)
+    {
         return MST_ERROR;
     }
 

@@ -93,7 +93,8 @@ mst_jinja_string_affix(mst_jinja_run_t *r, mst_value_t subject,
 
         if (mst_jinja_text(r, items[i], end ? "endswith()" : "startswith()",
                            &part)
-            != MST_OK)
+            != MST_OK
+            || mst_work_steps(r->w, part->len / 256) != MST_OK)
         {
             return MST_ERROR;
         }

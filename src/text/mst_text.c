@@ -338,10 +338,11 @@ mst_text_strip(mst_work_t *w, mst_text_t *t, const mst_text_t *set, int left,
         to -= n;
     }
 
-    /* each character was compared with all of the set */
+    /* each character was compared with all of the set, or decoded */
 
-    if (set && mst_work_steps(w, (t->len - (to - from)) * set->len / 16)
-        != MST_OK)
+    n = (t->len - (to - from)) * (set ? set->len : 2) / 16;
+
+    if (mst_work_steps(w, n) != MST_OK)
     {
         return NULL;
     }

@@ -86,6 +86,41 @@ test_limits(void **state)
 }
 
 
+/* what looks at a long text again and again */
+
+static void
+test_long(void **state)
+{
+    size_t  i;
+    char    source[128], vars[16384];
+
+    static const struct {
+        const char  *call;
+        char         first;
+        char         fill;
+        char         last;
+    } cases[] = {
+        { "v|trim", ' ', ' ', ' ' },
+        { "v.rstrip()", ' ', ' ', ' ' },
+        { "v.format(1)", '{', '0', '}' }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        (void) snprintf(source, sizeof(source), "{%% for i in range(100000) "
+                        "%%}{%% set x = %s %%}{%% endfor %%}", cases[i].call);
+        memset(vars, cases[i].fill, sizeof(vars));
+        memcpy(vars, "{\"v\":\"", 6);
+        vars[6] = cases[i].first;
+        vars[sizeof(vars) - 4] = cases[i].last;
+        memcpy(vars + sizeof(vars) - 3, "\"}", 3);
+        jinja_refuse(source, vars, "chat template, line 1: the template takes "
+                     "more than 4000000 steps");
+    }
+}
+
+
 static void
 test_no_memory(void **state)
 {
@@ -149,6 +184,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_origins),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_long),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_variables)
     };
