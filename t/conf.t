@@ -58,6 +58,14 @@ for my $sample (sort glob 'conf.d/*.conf') {
 
     like($conf, qr/^\s*client_max_body_size\s+8m;$/m,
          "$sample takes bodies of 8m") if $conf =~ /mistral_pass/;
+
+    like($conf, qr/^\s*client_body_buffer_size\s+1m;$/m,
+         "$sample spills no body below 1m") if $conf =~ /mistral_pass/;
+
+    # the ready line and most warnings are below nginx's own level
+
+    like($conf, qr/^error_log\s+\S+ notice;$/m,
+         "$sample has a log of notices");
 }
 
 my ($shown) = slurp('README.md') =~ /## A first location\n\n```nginx\n(.*?)```/s;

@@ -21,8 +21,7 @@ my $temp = join '', map { "${_}_temp_path temp;\n" }
 my $user = $> == 0 ? 'user ' . user() . ';' : '';
 
 $conf =~ s{load_module .*}{load_module closed/module.so;
-                           pid nginx.pid; $user
-                           error_log logs/error.log notice;};
+                           pid nginx.pid; $user};
 $conf =~ s{path +models/.*;}{path null:rate=100;};
 $conf =~ s{/var/log/nginx/}{logs/}g;
 $conf =~ s{listen 8080;}{listen 127.0.0.1:$S->{port};};
