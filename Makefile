@@ -1,5 +1,6 @@
 
 # make            what nginx loads and runs: module and program
+# make help       these lines
 # make demo       packages, build, model, nginx up, one chat on the terminal
 # make stop       ends what make demo started
 # make test       packages, build, model, all tests
@@ -58,7 +59,7 @@ UNITS  = $(TESTS:t/unit/%.c=$(BUILD)/t/%)
 LAYOUT = $(shell cat src/shm/*.h src/base/mst_params.h \
              src/base/mst_outcome.h src/base/mst_tune.h | sha256sum | cut -c1-16)
 
-.PHONY: FORCE all lib unit units tsan fuzz fuzzers libfuzzers module clean \
+.PHONY: FORCE all help lib unit units tsan fuzz fuzzers libfuzzers module clean \
         deps model demo stop test install test-clients tokenizers
 
 PORT     ?= 8080
@@ -70,6 +71,9 @@ PACKAGES  = gcc make perl nginx nginx-dev libjansson-dev libssl-dev \
             libpcre2-dev libcmocka-dev python3-venv curl jq procps libtest-base-perl
 
 all: $(BUILD)/mistral module
+
+help:
+	@sed -n '1,/^[^#]/s/^# //p' Makefile
 
 lib: $(BUILD)/libmst.a
 

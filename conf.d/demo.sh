@@ -13,8 +13,14 @@ nginx=${NGINX:-/usr/sbin/nginx}
 # a pid that another program has by now is not ours
 
 running() {
-    [ -s "$demo/demo.pid" ] \
-        && [ "$(ps -o comm= -p "$(cat "$demo/demo.pid")" 2>/dev/null)" = nginx ]
+    pid=$(pid) && [ "$pid" ] \
+        && [ "$(ps -o comm= -p "$pid" 2>/dev/null)" = nginx ]
+}
+
+# nginx removes the file when it leaves, which may be now
+
+pid() {
+    cat "$demo/demo.pid" 2>/dev/null
 }
 
 ng() {
@@ -36,14 +42,13 @@ left() {
 stop() {
     # not "nginx -s quit": it reads the configuration, which may be broken
 
-    ! running || kill -QUIT "$(cat "$demo/demo.pid")"
+    ! running || kill -QUIT "$pid" 2>/dev/null || true
     i=0
     while left; do
         i=$((i + 1))
         [ $i -lt 150 ] || { echo "still there after 15 s:" >&2
                             ps ax | grep "[m]istral engine" >&2; exit 1; }
-        [ $i -ne 80 ] || ! running \
-            || kill -TERM "$(cat "$demo/demo.pid")" || true
+        [ $i -ne 80 ] || ! running || kill -TERM "$pid" 2>/dev/null || true
         sleep 0.1
     done
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 
 # "make clean" ends the demo that runs from the folder it removes, and nobody
-# else who has got the pid.
+# else who has got the pid; "make stop" is quiet when nginx leaves meanwhile;
+# "make help" has a line of each target of the file's head.
 
 use warnings;
 use strict;
@@ -56,6 +57,25 @@ for my $t ([ 'nginx', 3 ], [ 'other', 0 ]) {
     kill 'KILL', $pid;
     waitpid $pid, 0;
 }
+
+# the file of the pid goes in the moment in which it is read
+
+mkdir $_ for "$dir/stop", "$dir/stop/demo", "$dir/bin";
+write_file("$dir/stop/demo/demo.pid", "$$\n");
+write_file("$dir/bin/cat", qq{#!/bin/sh\nrm -f "\$1"\nexec /bin/cat "\$1"\n});
+chmod 0755, "$dir/bin/cat" or die $!;
+
+my $out = `PATH=$dir/bin:\$PATH make -s stop BUILD=$dir/stop 2>&1`;
+
+is($?, 0, 'make stop succeeds while nginx leaves');
+is($out, '', 'and says nothing');
+
+my $help = `make -s help 2>&1`;
+
+is($?, 0, 'make help succeeds');
+like($help, qr/^make $_ /m, "and tells of make $_")
+    for qw/ demo stop test help install /;
+unlike($help, qr/^#|^BUILD *\?=/m, 'and of nothing else');
 
 done_testing();
 
