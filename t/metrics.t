@@ -20,7 +20,7 @@ time_out(120);
 
 my @counters = qw/ requests_total prompt_tokens_total cached_tokens_total
                    completion_tokens_total wasted_tokens_total
-                   preemptions_total shed_total
+                   preemptions_total shed_total cut_answers_total
                    client_aborts_total engine_restarts_total fallbacks_total /;
 my @gauges = qw/ engine_ready engine_loaded_ratio drained kv_cache_efficiency_ratio scheduler_running scheduler_queue_length
                  scheduler_waiting_tokens scheduler_paused kv_cache_blocks
@@ -108,6 +108,7 @@ ok(wait_for(sub { abort_count('decode') == 2 }), 'and two readers');
 $m = scrape('aborts');
 is(shed_count('queue_full'), 1, 'one was shed');
 is(shed_count('engine'), 0, 'not for the engine');
+is($m->{v}{'mistral_cut_answers_total{model="m"}'}, 0, 'who left cut nothing');
 is($m->{v}{'mistral_requests_total{model="m",code="499"}'}, 3, 'three 499');
 is($m->{v}{'mistral_requests_total{model="m",code="503"}'}, 1, 'one 503');
 ok(wait_for(sub { value('mistral_scheduler_running{model="m"}') == 0 }),
@@ -148,6 +149,7 @@ cmp_ok($m->{v}{'mistral_completion_tokens_total{model="m"}'}, '>=', $tokens,
        'tokens go on');
 is($m->{v}{'mistral_engine_restarts_total{model="m"}'}, 1, 'one restart');
 is(shed_count('engine'), 0, 'a broken stream is not shed');
+is($m->{v}{'mistral_cut_answers_total{model="m"}'}, 1, 'but cut');
 is($m->{v}{'mistral_requests_total{model="m",code="503"}'}, 2,
    'its status is in the log and here');
 

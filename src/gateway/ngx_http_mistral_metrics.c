@@ -270,9 +270,12 @@ ngx_http_mistral_metrics_end(ngx_http_mistral_ctx_t *ctx)
 
     ngx_http_mistral_metrics_add(&mx->wasted, ngx_http_mistral_wasted(ctx));
 
-    /* after the 200 it is a broken answer, which its status tells */
+    if (ctx->header_sent) {
+        ngx_http_mistral_metrics_add(&mx->cut, ctx->error.status != 0);
+        return;
+    }
 
-    if (ctx->shed == NULL || ctx->header_sent) {
+    if (ctx->shed == NULL) {
         return;
     }
 
@@ -316,7 +319,7 @@ ngx_http_mistral_metrics_fallback(ngx_http_mistral_ctx_t *ctx)
 }
 
 
-/* log phase: the status that the client got, whoever answered */
+/* log phase: the status that the access log has, whoever answered */
 
 static ngx_int_t
 ngx_http_mistral_metrics_handler(ngx_http_request_t *r)

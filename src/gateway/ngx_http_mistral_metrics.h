@@ -60,6 +60,8 @@ struct ngx_http_mistral_metrics_s {
     ngx_http_mistral_code_t  codes[NGX_HTTP_MISTRAL_CODES];
     _Atomic uint64_t         sheds[NGX_HTTP_MISTRAL_SHEDS];
     _Atomic uint64_t         aborts[NGX_HTTP_MISTRAL_ABORTS];
+    _Atomic uint64_t         cut;              /* answers that an error ended
+                                                  after their 200 */
     _Atomic uint64_t         fallbacks;        /* went on to another model */
     _Atomic uint64_t         wasted;           /* tokens */
     mst_stat_hist_t          ttft;

@@ -89,7 +89,7 @@ static void ngx_http_mistral_show_buckets(const ngx_http_mistral_family_t *f,
 static const ngx_http_mistral_family_t  ngx_http_mistral_names[] = {
 
     { "requests_total", "counter",
-      "Requests answered, by the status that the client got.",
+      "Requests answered, by the status in the access log.",
       ngx_http_mistral_show_requests, 0 },
 
     { "prompt_tokens_total", "counter",
@@ -135,6 +135,10 @@ static const ngx_http_mistral_family_t  ngx_http_mistral_names[] = {
     { "shed_total", "counter",
       "Requests refused for lack of capacity or engine, by reason.",
       ngx_http_mistral_show_sheds, 0 },
+
+    { "cut_answers_total", "counter",
+      "Answers that an error ended after their 200.",
+      ngx_http_mistral_show_counter, NGX_HTTP_MISTRAL_COUNTED(cut) },
 
     { "client_aborts_total", "counter",
       "Requests whose client left, by the phase in which they were.",
