@@ -17,6 +17,9 @@
 #define MST_JSON_READ_VALUE   64
 #define MST_JSON_READ_LIST    256
 
+/* bytes of a field's name that an error message repeats */
+#define MST_JSON_READ_NAMED   40
+
 
 mst_json_read_t *
 mst_json_read_create(const char *data, size_t len)
@@ -246,6 +249,30 @@ mst_json_read_lexeme(const mst_json_read_t *r, int *real)
 }
 
 
+/* names the field of the body in which the number stands, unless the name is
+   one that no field has */
+
+static int
+mst_json_read_large(mst_json_read_t *r)
+{
+    size_t       n;
+    const char  *name;
+
+    name = "";
+
+    if (r->depth == 1) {
+        n = strspn(r->key.data, "abcdefghijklmnopqrstuvwxyz_");
+        name = r->key.data[n] == '\0' && n <= MST_JSON_READ_NAMED
+               ? r->key.data : "";
+    }
+
+    return mst_api_error_set(r->e, 400, "invalid_json", name,
+                             "%s%sa number is too large, integers have 64 "
+                             "bits: -2^63 to 2^63-1, at byte %zu", name,
+                             *name ? ": " : "", (size_t) (r->p - r->start));
+}
+
+
 static int
 mst_json_read_number(mst_json_read_t *r)
 {
@@ -281,10 +308,7 @@ mst_json_read_number(mst_json_read_t *r)
 
     if (real ? v == NULL && d - d != 0 : errno == ERANGE) {
         json_decref(v);
-        return mst_api_error_set(r->e, 400, "invalid_json", NULL,
-                                 "a number is too large, integers have 64 "
-                                 "bits: -2^63 to 2^63-1, at byte %zu",
-                                 (size_t) (r->p - r->start));
+        return mst_json_read_large(r);
     }
 
     r->p += n;
