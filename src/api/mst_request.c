@@ -509,6 +509,10 @@ mst_request_tokenize(const mst_field_t *f, mst_request_owner_t *o)
         return MST_OK;
     }
 
+    if (prompt == NULL) {
+        return mst_field_missing(f, "prompt", "a string, or messages a list");
+    }
+
     return mst_request_one_text(f) == MST_OK
            ? mst_input_parse(f, r, &o->text) : MST_ERROR;
 }

@@ -29,6 +29,8 @@ typedef struct {
 } mst_unserved_t;
 
 
+static int mst_unserved_error(const mst_field_t *f, const char *name,
+    const json_t *value);
 static int mst_unserved_false(const json_t *value);
 static int mst_unserved_true(const json_t *value);
 static int mst_unserved_empty(const json_t *value);
@@ -105,11 +107,34 @@ mst_unserved_check(const mst_field_t *f, mst_api_t api)
         value = mst_field_get(f, u->name);
 
         if (value && (u->inert == NULL || !u->inert(value))) {
-            return mst_field_unsupported(f, u->name, value);
+            return mst_unserved_error(f, u->name, value);
         }
     }
 
     return MST_OK;
+}
+
+
+/* of a format it is the type that is not served */
+
+static int
+mst_unserved_error(const mst_field_t *f, const char *name,
+    const json_t *value)
+{
+    json_t       *type;
+    mst_field_t   format;
+
+    type = json_object_get(value, "type");
+
+    if (type == NULL || strcmp(name, "response_format") != 0) {
+        return mst_field_unsupported(f, name, value);
+    }
+
+    format = *f;
+    format.object = value;
+    (void) strcpy(format.path, "response_format.");
+
+    return mst_field_unsupported(&format, "type", type);
 }
 
 

@@ -29,6 +29,8 @@ static const mst_case_t  cases[] = {
     { C, "{" M "} {}", "invalid_json", "", "not valid JSON" },
     { C, "{" M ",\"x\":\"\xff\"}", "invalid_json", "", "invalid UTF-8" },
     { MST_API_MODELS, "{}", NULL, "", NULL },
+    { C, "{" M ",\"seed\":18446744073709551615}", "invalid_json", "seed",
+      "seed: a number is too large" },
 
     /* model */
 
@@ -155,7 +157,8 @@ static const mst_case_t  cases[] = {
     { K, "{" P "}", NULL, NULL, NULL },
     { K, "{" M "}", NULL, NULL, NULL },
     { K, "{\"prompt\":\"\"}", NULL, NULL, NULL },
-    { K, "{}", MISSING, "prompt", "prompt is missing" },
+    { K, "{}", MISSING, "prompt", "must be a string, or messages a list" },
+    { K, "{\"prompt\":5}", TYPE, "prompt", "prompt is 5, must be a string" },
     { K, "{" M "," P "}", RANGE, "prompt", "must not stand beside messages" },
     { K, "{\"prompt\":[\"a\"]}", TYPE, "prompt", "must be a string" },
     { K, "{\"prompt\":[1]}", TYPE, "prompt", "must be a string" },

@@ -31,10 +31,7 @@ static const mst_case_t  cases[] = {
     { C, "function_call", { "\"none\"", "\"auto\"" },
       { "{\"name\":\"f\"}" } },
     { C, "response_format", { "{\"type\":\"text\"}" },
-      { "{\"type\":\"json_object\"}", "{\"type\":\"json_schema\"}", "{}",
-        "\"text\"" } },
-    { T, "response_format", { "{\"type\":\"text\"}" },
-      { "{\"type\":\"json_object\"}" } },
+      { "{}", "\"text\"" } },
     { C, "audio", { NULL }, { "{\"voice\":\"a\"}", "{}" } },
     { C, "modalities", { "[\"text\"]" },
       { "[\"text\",\"audio\"]", "[\"audio\"]", "[]", "\"text\"" } },
@@ -121,6 +118,28 @@ test_values(void **state)
 }
 
 
+/* not the object is what is not served: {"type": "text"} is one */
+
+static void
+test_format(void **state)
+{
+    mst_api_error_t  e;
+
+    (void) state;
+
+    assert_int_equal(check(C, "response_format", "{\"type\":\"json_object\"}",
+                           &e), MST_ERROR);
+    assert_string_equal(e.param, "response_format.type");
+    assert_string_equal(e.code, "unsupported");
+    assert_string_equal(e.message, "response_format.type is \"json_object\", "
+                        "which this server does not support");
+
+    assert_int_equal(check(T, "response_format", "{\"type\":1}", &e),
+                     MST_ERROR);
+    assert_string_equal(e.param, "response_format.type");
+}
+
+
 /* a field of the other API is an unknown one here, and ignored */
 
 static void
@@ -156,6 +175,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_format),
         cmocka_unit_test(test_other_api)
     };
 
