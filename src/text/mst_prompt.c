@@ -4,6 +4,7 @@
  */
 
 #include <stdint.h>
+#include <string.h>
 
 #include "base/mst_mem.h"
 #include "text/mst_prompt.h"
@@ -57,33 +58,20 @@ mst_prompt_reserve(mst_prompt_t *p)
 }
 
 
-int
-mst_prompt_text(mst_prompt_t *p, const char *data, size_t len)
+/* the last bytes of the text, into the last span or one more */
+
+static void
+mst_prompt_span(mst_prompt_t *p, size_t len)
 {
-    size_t       off;
     mst_span_t  *s;
-
-    if (len == 0) {
-        return MST_OK;
-    }
-
-    if (mst_prompt_reserve(p) != MST_OK) {
-        return MST_ERROR;
-    }
-
-    off = p->text.len;
-
-    if (mst_buf_append(&p->text, data, len) != MST_OK) {
-        return MST_ERROR;
-    }
 
     if (p->n && p->spans[p->n - 1].len && !p->apart) {
         p->spans[p->n - 1].len += len;
-        return MST_OK;
+        return;
     }
 
     s = &p->spans[p->n++];
-    s->off = off;
+    s->off = p->text.len - len;
     s->len = len;
     s->id = 0;
     s->glued = (uint32_t) p->glued;
@@ -92,6 +80,56 @@ mst_prompt_text(mst_prompt_t *p, const char *data, size_t len)
     p->apart = 0;
     p->glued = 0;
     p->skip = 0;
+}
+
+
+int
+mst_prompt_text(mst_prompt_t *p, const char *data, size_t len)
+{
+    if (len == 0) {
+        return MST_OK;
+    }
+
+    if (mst_prompt_reserve(p) != MST_OK
+        || mst_buf_append(&p->text, data, len) != MST_OK)
+    {
+        return MST_ERROR;
+    }
+
+    mst_prompt_span(p, len);
+
+    return MST_OK;
+}
+
+
+void
+mst_prompt_take(mst_prompt_t *p, mst_buf_t *text)
+{
+    mst_prompt_fini(p);
+
+    p->text = *text;
+    mst_buf_reset(&p->text);
+    mst_buf_init(text);
+}
+
+
+int
+mst_prompt_keep(mst_prompt_t *p, size_t off, size_t len)
+{
+    if (len == 0) {
+        return MST_OK;
+    }
+
+    if (mst_prompt_reserve(p) != MST_OK) {
+        return MST_ERROR;
+    }
+
+    if (off != p->text.len) {
+        memmove(p->text.data + p->text.len, p->text.data + off, len);
+    }
+
+    p->text.len += len;
+    mst_prompt_span(p, len);
 
     return MST_OK;
 }

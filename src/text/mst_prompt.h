@@ -47,6 +47,15 @@ void mst_prompt_fini(mst_prompt_t *p);
 int mst_prompt_text(mst_prompt_t *p, const char *data, size_t len);
 int mst_prompt_control(mst_prompt_t *p, uint32_t id);
 
+/*
+ * A long text that exists already is not copied into new memory: the prompt,
+ * of which nothing is left, takes over its buffer, and what _keep names of it
+ * are the texts.  They come in their order: "off" is never less than where
+ * the one before ended, nor than text.len, and nothing else adds a text.
+ */
+void mst_prompt_take(mst_prompt_t *p, mst_buf_t *text);    /* text: empty */
+int mst_prompt_keep(mst_prompt_t *p, size_t off, size_t len);
+
 /* the text that comes next is encoded apart from the one before.  glued: it
    goes on where that ended, without SentencePiece's space; skip: so many of
    its first ids are dropped */

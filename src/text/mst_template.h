@@ -58,9 +58,9 @@ const char *mst_template_name(const mst_template_t *t);
 int mst_template_mentions(const mst_template_t *t, const char *text);
 
 /*
- * Appends the spans of the whole chat, the opening of the assistant's turn
- * included.  n >= 1.  MST_ERROR with a sentence that the client may read,
- * or without text: memory.
+ * The spans of the whole chat, the opening of the assistant's turn included,
+ * into a prompt that is empty.  n >= 1.  MST_ERROR with a sentence that the
+ * client may read, or without text: memory.
  */
 int mst_template_render(const mst_template_t *t, const mst_message_t *m,
     size_t n, mst_prompt_t *out, mst_err_t *err);

@@ -382,22 +382,24 @@ mst_template_jinja_variables(const mst_template_jinja_t *j, mst_work_t *w,
 }
 
 
+/* bytes of the prompt's own text */
+
 static int
-mst_template_jinja_literal(const mst_template_jinja_t *j, const char *data,
-    size_t len, mst_prompt_t *out)
+mst_template_jinja_literal(const mst_template_jinja_t *j, mst_prompt_t *out,
+    size_t from, size_t end)
 {
-    size_t    i, from;
+    size_t    i;
     uint32_t  id;
 
-    for (i = 0, from = 0; i < len; /* void */) {
-        id = mst_trie_longest(&j->special, data + i, len - i);
+    for (i = from; i < end; /* void */) {
+        id = mst_trie_longest(&j->special, out->text.data + i, end - i);
 
         if (id == MST_TRIE_NONE) {
             i++;
             continue;
         }
 
-        if (mst_prompt_text(out, data + from, i - from) != MST_OK
+        if (mst_prompt_keep(out, from, i - from) != MST_OK
             || mst_prompt_control(out, id) != MST_OK)
         {
             return MST_ERROR;
@@ -407,26 +409,27 @@ mst_template_jinja_literal(const mst_template_jinja_t *j, const char *data,
         from = i;
     }
 
-    return mst_prompt_text(out, data + from, len - from);
+    return mst_prompt_keep(out, from, end - from);
 }
 
 
-/* the first "size" bytes of the output */
+/* the first "size" bytes of the output, which becomes the prompt's text */
 
 static int
-mst_template_jinja_spans(const mst_template_jinja_t *j,
-    const mst_text_out_t *text, size_t size, mst_prompt_t *out)
+mst_template_jinja_spans(const mst_template_jinja_t *j, mst_text_out_t *text,
+    size_t size, mst_prompt_t *out)
 {
     int     rc;
     size_t  i, from, end;
+
+    mst_prompt_take(out, &text->buf);
 
     for (i = 0, from = 0; i < text->n && from < size; i++, from = end) {
         end = text->runs[i].end < size ? text->runs[i].end : size;
 
         rc = text->runs[i].from == MST_TEXT_TEMPLATE
-             ? mst_template_jinja_literal(j, text->buf.data + from,
-                                          end - from, out)
-             : mst_prompt_text(out, text->buf.data + from, end - from);
+             ? mst_template_jinja_literal(j, out, from, end)
+             : mst_prompt_keep(out, from, end - from);
 
         if (rc != MST_OK) {
             return MST_ERROR;

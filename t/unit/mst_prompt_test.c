@@ -1,6 +1,7 @@
 
 /*
- * Spans: neighbours join, control tokens part, failures leave no damage.
+ * Spans: neighbours join, control tokens part, failures leave no damage, and
+ * a buffer that a prompt took over is its own.
  */
 
 #include <stdarg.h>
@@ -111,13 +112,86 @@ test_no_memory(void **state)
 }
 
 
+/* a text that exists, without what control tokens are spelled with */
+
+static void
+test_take(void **state)
+{
+    char          *data;
+    mst_buf_t      text;
+    mst_prompt_t   p;
+
+    (void) state;
+
+    mst_prompt_init(&p);
+    mst_buf_init(&text);
+
+    assert_int_equal(mst_prompt_text(&p, "older", 5), MST_OK);
+    assert_int_equal(mst_buf_append(&text, "<s>user: <s>Hi</s>", 18), MST_OK);
+
+    data = text.data;
+    mst_prompt_take(&p, &text);
+
+    assert_null(text.data);
+    assert_int_equal(text.len, 0);
+    assert_ptr_equal(p.text.data, data);
+    assert_int_equal(p.text.len, 0);
+    assert_int_equal(p.n, 0);
+
+    assert_int_equal(mst_prompt_keep(&p, 0, 0), MST_OK);
+    assert_int_equal(p.n, 0);
+    assert_int_equal(mst_prompt_control(&p, 1), MST_OK);
+    assert_int_equal(mst_prompt_keep(&p, 3, 6), MST_OK);
+    assert_int_equal(mst_prompt_keep(&p, 9, 5), MST_OK);
+    assert_int_equal(mst_prompt_control(&p, 2), MST_OK);
+
+    assert_int_equal(p.n, 3);
+    expect(&p, 0, "", 1);
+    expect(&p, 1, "user: <s>Hi", 0);
+    expect(&p, 2, "", 2);
+    assert_int_equal(p.text.len, 11);
+
+    /* what held it before ends first, as a request that is cancelled does */
+
+    mst_buf_fini(&text);
+    expect(&p, 1, "user: <s>Hi", 0);
+    mst_prompt_fini(&p);
+}
+
+
+static void
+test_take_no_memory(void **state)
+{
+    mst_buf_t     text;
+    mst_prompt_t  p;
+
+    (void) state;
+
+    mst_prompt_init(&p);
+    mst_buf_init(&text);
+
+    assert_int_equal(mst_buf_append(&text, "abc", 3), MST_OK);
+    mst_prompt_take(&p, &text);
+
+    mst_mem_fail_after(1);
+    assert_int_equal(mst_prompt_keep(&p, 1, 2), MST_ERROR);
+    mst_mem_fail_after(0);
+    assert_int_equal(p.n, 0);
+    assert_int_equal(p.text.len, 0);
+
+    mst_prompt_fini(&p);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_spans),
         cmocka_unit_test(test_many),
-        cmocka_unit_test(test_no_memory)
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_take),
+        cmocka_unit_test(test_take_no_memory)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

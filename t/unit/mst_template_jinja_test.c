@@ -1,7 +1,7 @@
 
 /*
  * Programs as templates: spans and control tokens, the end of a message that
- * goes on.
+ * goes on, whose memory the text is.
  */
 
 #include "mst_vocab_build.h"
@@ -341,6 +341,67 @@ test_refused(void **state)
 }
 
 
+/* the output is the prompt's text: nothing of it is needed or freed twice when
+   memory ends, or when the request does while its text is encoded */
+
+static void
+test_ends_early(void **state)
+{
+    int              rc;
+    long             n;
+    char             text[600];
+    mst_err_t        err = { "" };
+    mst_prompt_t     p;
+    mst_encode_t    *e;
+    mst_message_t    m[2];
+    mst_template_t  *t;
+
+    static const char  source[] =
+        "{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>\n"
+        "{% endfor %}";
+
+    (void) state;
+
+    memset(text, 'a', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    m[0] = message(MST_ROLE_USER, text);
+    m[1] = m[0];
+
+    t = mst_template_create_text(mst_str(source, strlen(source)), tokenizer,
+                                 "T", &err);
+    assert_non_null(t);
+
+    for (n = 1; ; n++) {
+        mst_prompt_init(&p);
+        mst_mem_fail_after(n);
+        rc = mst_template_render(t, m, 2, &p, &err);
+        mst_mem_fail_after(0);
+
+        if (rc == MST_OK) {
+            break;
+        }
+
+        assert_int_equal(rc, MST_ERROR);
+        assert_string_equal(err.text, "");
+        mst_prompt_fini(&p);
+    }
+
+    assert_true(n > 3);
+    mst_template_destroy(t);
+
+    assert_int_equal(p.text.len, 2 * sizeof(text));
+    assert_int_equal(p.spans[3].off, sizeof(text) - 1);
+    assert_int_equal(p.spans[5].off, sizeof(text));
+
+    e = mst_encode_create(tokenizer, &p);
+    assert_non_null(e);
+    assert_int_equal(mst_encode_run(e, 100), MST_AGAIN);
+
+    mst_encode_destroy(e);
+    mst_prompt_fini(&p);
+}
+
+
 int
 main(void)
 {
@@ -349,7 +410,8 @@ main(void)
         cmocka_unit_test(test_calls),
         cmocka_unit_test(test_variables),
         cmocka_unit_test(test_continue),
-        cmocka_unit_test(test_refused)
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_ends_early)
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
