@@ -429,7 +429,7 @@ test_models(void **state)
         rig_random_ids(ids, IDS, mst_model_info(cpu.m)->n_vocab, 99 + i);
         rig_strays_begin();
         beside(&cpu, &cuda, ids, IDS);
-        rig_strays_end(25);
+        rig_strays_end(8);
     }
 }
 
