@@ -404,9 +404,9 @@ rig_good(const float *want, uint32_t id, uint32_t vocab, double top)
  * row 110 of SmolLM2's, a token that is about to be one that others attend to,
  * is off by 0.05 with the roundings alone, and by 0.14 to 0.23 after errors of
  * 4e-7 before them, all others by 0.03 at most: one of 25 may be.  Weights that
- * stay quantised meet activations of 8 bits in a decode, a scale for 32 of them,
- * which the outliers of a real model take from their neighbours: one of 8 may be
- * (SmolLM2 in Q4_1: 102 of 1,105 on an H200, 2026-11-30).
+ * stay quantised meet activations of 8 bits in a decode, a scale for 32 of
+ * them, which the outliers of a real model take from their neighbours: one of 8
+ * may be (SmolLM2 in Q4_1: 102 of 1,105 on an H200, 2026-11-30).
  */
 
 static struct {
