@@ -42,7 +42,9 @@ END
 add_block_preprocessor(sub {
     my ($block) = @_;
 
-    $block->set_value('http_config', $Models);
+    $block->set_value('http_config', $Models)
+        if !defined $block->http_config;
+    return if defined $block->config;
     $block->set_value('config', 'location /v1/ { mistral_pass tiny; }'
                                 . 'location /moe/ { mistral_pass moe; }'
                                 . 'location /mix/ { mistral_pass mix;'
@@ -233,3 +235,18 @@ POST /v1/fim/completions
 [200, 400]
 --- response_body_like eval
 ['"prompt_tokens":510,"completion_tokens":2,', '\b512\b.*"context_length_exceeded"']
+
+
+
+=== TEST 20: a cache that is smaller than the context says so at error
+--- http_config
+mistral_model small { path $TEST_NGINX_TINY/plain; kv_cache f32 size=1m;
+                      rope_scaling linear factor=64; }
+--- config
+location /v1/ { mistral_pass small; }
+--- request
+POST /v1/completions
+{"prompt":"a","max_tokens":1}
+--- response_body_like: "object":"text_completion"
+--- error_log eval
+qr/\[error\].*the KV cache holds \d+ tokens, less than the context/

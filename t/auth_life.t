@@ -115,7 +115,7 @@ SKIP: {
     rename "$Dir/secret", "$Dir/keys" or die $!;
 
     ok(wait_for(sub { key('sk-carol');
-                      logged(qr/\[warn\].*may not read.*must be reloaded/) }),
+                      logged(qr/\[error\].*may not read.*must be reloaded/) }),
        'what a worker may not read it says');
     is(key('sk-dave'), '401 /', 'the keys before stay');
     key('sk-carol'), sleep 1 for 1 .. 3;

@@ -309,7 +309,7 @@ ngx_http_mistral_keyset_failed(ngx_http_mistral_keyset_t *set, ngx_log_t *log,
 
     set->err = err;
 
-    ngx_log_error(NGX_LOG_WARN, log, err,
+    ngx_log_error(NGX_LOG_ERR, log, err,
                   "mistral: a worker may not %s \"%V\": nginx must be "
                   "reloaded when it has changed", what, &set->path);
 }

@@ -136,7 +136,7 @@ mistral_load_fit(const mistral_engine_t *e, mistral_engine_load_t *l)
         return;
     }
 
-    mst_log(&mistral_engine_log, MST_LOG_WARN, "the KV cache holds %llu "
+    mst_log(&mistral_engine_log, MST_LOG_ERR, "the KV cache holds %llu "
             "tokens, less than the context of %u: the context is %llu, see "
             "\"kv_cache ... size=\" and \"context\" of \"%s\"",
             (unsigned long long) pool, info->context,
