@@ -131,6 +131,7 @@ typedef struct {
     /* conf.c's own */
     ngx_http_handler_pt         handler;       /* NULL: not our location */
     ngx_str_t                   pass_name;     /* until the merge finds it */
+    u_char                     *directive;     /* whose handler it is */
     u_char                     *file_name;     /* of the directive */
     ngx_uint_t                  line;
 } ngx_http_mistral_loc_conf_t;

@@ -232,6 +232,14 @@ ngx_http_mistral_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
+    if (conf->handler != NULL && clcf->handler != conf->handler) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "\"%s\" cannot be used in a location that has another "
+                      "handler in %s:%ui", conf->directive, conf->file_name,
+                      conf->line);
+        return NGX_CONF_ERROR;
+    }
+
     if (clcf->noname && conf->handler == NULL) {
         conf->handler = prev->handler;
         conf->model = prev->model;
@@ -347,8 +355,6 @@ ngx_http_mistral_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     } else {
         mlcf->pass_name = value[1];
-        mlcf->file_name = cf->conf_file->file.name.data;
-        mlcf->line = cf->conf_file->line;
     }
 
     mlcf->handler = ngx_http_mistral_handler;
@@ -460,6 +466,9 @@ ngx_http_mistral_set_handler(ngx_conf_t *cf, ngx_command_t *cmd,
     }
 
     mlcf->handler = handler;
+    mlcf->directive = cmd->name.data;
+    mlcf->file_name = cf->conf_file->file.name.data;
+    mlcf->line = cf->conf_file->line;
     clcf->handler = handler;
 
     return NGX_CONF_OK;
