@@ -400,3 +400,16 @@ location = /page { return 200 page; }
 --- response_headers
 Connection: close
 --- response_body_like: "code":"request_timeout"
+
+
+
+=== TEST 32: no model named is the client's, no line for each at error
+--- config
+location /v1/ { mistral_pass $mistral_model; }
+--- request
+POST /v1/completions
+{"prompt":"a","max_tokens":1}
+--- error_code: 404
+--- response_body_like: The request names no model
+--- no_error_log
+[error]

@@ -412,7 +412,7 @@ static ngx_int_t
 ngx_http_mistral_resolve(ngx_http_mistral_ctx_t *ctx)
 {
     ngx_str_t                      value, name;
-    ngx_uint_t                     known;
+    ngx_uint_t                     known, level;
     ngx_http_request_t            *r;
     ngx_http_mistral_model_t      *m;
     ngx_http_mistral_loc_conf_t   *mlcf;
@@ -435,7 +435,12 @@ ngx_http_mistral_resolve(ngx_http_mistral_ctx_t *ctx)
         known = name.len == 0 || ngx_http_mistral_find_model(mmcf, &name);
 
         if (m == NULL && known) {
-            ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+
+            /* an empty one may be the client's, which named none */
+
+            level = value.len ? NGX_LOG_ERR : NGX_LOG_INFO;
+
+            ngx_log_error(level, r->connection->log, 0,
                           "mistral: \"mistral_pass\" evaluates to \"%V\", "
                           "which is no mistral_model", &value);
         }
