@@ -91,6 +91,17 @@ like(log_text(), qr/supervisor $supervisor: no nginx process needs/,
      'and say why');
 unlike(slurp($old), qr/no nginx process needs/, 'and not in the old one');
 
+# they have a level, too
+
+conf(main => 'error_log logs/error.log error;');
+run_nginx();
+ok(ready(), 'error_log at error: ready');
+mark();
+@all = (programs(), master(), children());
+is(nginx('-s', 'quit'), 0, 'quit');
+ok(gone(@all), 'nothing is left');
+unlike(log_since(), qr/no nginx process needs/, 'no last words below it');
+
 # standard error, in the foreground
 
 conf(main => "daemon off;\nerror_log stderr notice;");

@@ -211,9 +211,10 @@ ngx_http_mistral_exec_spawn(ngx_http_mistral_exec_t *x, const char *path,
     pid_t *pid)
 {
     int                          rc, n;
-    char                        *argv[4], *envp[3], *tz;
-    u_char                       tzvar[128];
+    char                        *argv[4], *envp[4], *tz;
+    u_char                       tzvar[128], level[64];
     sigset_t                     none, all;
+    ngx_log_t                   *log;
     posix_spawnattr_t            attr;
     posix_spawn_file_actions_t   fa;
 
@@ -230,6 +231,12 @@ ngx_http_mistral_exec_spawn(ngx_http_mistral_exec_t *x, const char *path,
     if (tz != NULL && ngx_strlen(tz) < sizeof(tzvar) - sizeof("TZ=")) {
         ngx_sprintf(tzvar, "TZ=%s%Z", tz);
         envp[n++] = (char *) tzvar;
+    }
+
+    log = ngx_log_get_file_log(x->log);
+    if (log != NULL) {
+        ngx_sprintf(level, "MISTRAL_LOGLEVEL=%ui%Z", log->log_level);
+        envp[n++] = (char *) level;
     }
 
     envp[n] = NULL;

@@ -22,7 +22,8 @@
 #include "tools/mistral_engine.h"
 
 
-#define MISTRAL_LOG_ENV  "MISTRAL_LOGFILE"     /* for who we start */
+#define MISTRAL_LOG_ENV    "MISTRAL_LOGFILE"   /* for who we start */
+#define MISTRAL_LOG_LEVEL  "MISTRAL_LOGLEVEL"  /* nginx's, of that file */
 
 
 static void mistral_engine_log_write(void *data, mst_log_level_t level,
@@ -45,6 +46,7 @@ static const char  *mistral_engine_log_levels[] = {
 static const char  *mistral_engine_log_role;
 static const char  *mistral_engine_log_model;
 static int          mistral_engine_log_to_file;
+static int          mistral_engine_log_most = MST_LOG_NOTICE;  /* there */
 static char         mistral_engine_log_path[PATH_MAX];  /* of the file */
 
 
@@ -53,10 +55,16 @@ mistral_engine_log_init(const char *role, const char *model)
 {
     char         link[32];
     ssize_t      n;
-    const char  *known;
+    const char  *known, *level;
 
     mistral_engine_log_role = role;
     mistral_engine_log_model = model;
+
+    level = getenv(MISTRAL_LOG_LEVEL);
+
+    if (level != NULL && atoi(level) < mistral_engine_log_most) {
+        mistral_engine_log_most = atoi(level);
+    }
 
     /* the first of us looks, the others are told: they may begin just when
        the file has another name */
@@ -163,8 +171,8 @@ mistral_engine_log_file(mst_log_level_t level, const char *text)
     struct tm        tm;
     struct timespec  ts;
 
-    if (level > MST_LOG_NOTICE) {
-        return;                    /* nobody there knows nginx's level */
+    if ((int) level > mistral_engine_log_most) {
+        return;
     }
 
     mistral_engine_log_follow();
