@@ -469,3 +469,31 @@ location /v1/ { mistral_auth_key a; mistral_auth_key b; mistral_pass null; }
 --- must_die
 --- error_log
 "mistral_auth_key" directive is duplicate
+
+
+
+=== TEST 24: a file that nobody uses
+--- config
+location /v1/ {
+    mistral_auth_key_file  $TEST_NGINX_HTML_DIR/keys;
+    mistral_pass           null;
+}
+--- request eval
+$::Ask
+--- response_body_like: "text":"T"
+--- error_log
+"mistral_auth_key_file" protects nothing without "mistral_auth_key" in
+
+
+
+=== TEST 25: one file for all, used by some
+--- http_config
+mistral_auth_key_file  $TEST_NGINX_HTML_DIR/keys;
+--- config
+location /v1/ { mistral_pass null; }
+location /in/ { mistral_auth_key models; mistral_pass null; }
+--- request eval
+$::Ask
+--- response_body_like: "text":"T"
+--- no_error_log
+protects nothing

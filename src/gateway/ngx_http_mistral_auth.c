@@ -9,8 +9,23 @@
 
 typedef struct {
     ngx_array_t                 keysets;       /* of _keyset_t * */
+    ngx_array_t                 files;         /* of _file_t */
     mst_jwa_list_t              algs;          /* where none are named */
 } ngx_http_mistral_auth_main_conf_t;
+
+
+/* a line that names a file of keys */
+typedef struct {
+    ngx_str_t                   path;
+    ngx_str_t                   directive;
+    u_char                     *file_name;     /* of the directive */
+    ngx_uint_t                  line;
+} ngx_http_mistral_auth_file_t;
+
+
+static ngx_int_t ngx_http_mistral_auth_init(ngx_conf_t *cf);
+static ngx_uint_t ngx_http_mistral_auth_used(
+    ngx_http_mistral_auth_main_conf_t *amcf, ngx_str_t *path);
 
 
 static void *ngx_http_mistral_auth_create_main_conf(ngx_conf_t *cf);
@@ -111,7 +126,7 @@ static ngx_command_t  ngx_http_mistral_auth_commands[] = {
 
 static ngx_http_module_t  ngx_http_mistral_auth_module_ctx = {
     ngx_http_mistral_credential_variables, /* preconfiguration */
-    ngx_http_mistral_credential_init,      /* postconfiguration */
+    ngx_http_mistral_auth_init,            /* postconfiguration */
 
     ngx_http_mistral_auth_create_main_conf, /* create main configuration */
     NULL,                                  /* init main configuration */
@@ -152,7 +167,10 @@ ngx_http_mistral_auth_create_main_conf(ngx_conf_t *cf)
 
     if (ngx_array_init(&amcf->keysets, cf->pool, 4,
                        sizeof(ngx_http_mistral_keyset_t *))
-        != NGX_OK)
+        != NGX_OK
+        || ngx_array_init(&amcf->files, cf->pool, 4,
+                          sizeof(ngx_http_mistral_auth_file_t))
+           != NGX_OK)
     {
         return NULL;
     }
@@ -304,12 +322,84 @@ ngx_http_mistral_auth_file(ngx_conf_t *cf, void *post, void *data)
 {
     ngx_str_t  *path = data;
 
+    ngx_str_t                          *value;
+    ngx_http_mistral_auth_file_t       *file;
+    ngx_http_mistral_auth_main_conf_t  *amcf;
+
     if (path->len == 0) {
         return "has an empty name";
     }
 
-    return ngx_conf_full_name(cf->cycle, path, 1) == NGX_OK
-           ? NGX_CONF_OK : NGX_CONF_ERROR;
+    if (ngx_conf_full_name(cf->cycle, path, 1) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    amcf = ngx_http_conf_get_module_main_conf(cf,
+                                              ngx_http_mistral_auth_module);
+
+    file = ngx_array_push(&amcf->files);
+    if (file == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    value = cf->args->elts;
+
+    file->path = *path;
+    file->directive = value[0];
+    file->file_name = cf->conf_file->file.name.data;
+    file->line = cf->conf_file->line;
+
+    return NGX_CONF_OK;
+}
+
+
+/* a file of keys alone looks as if it protected something */
+
+static ngx_int_t
+ngx_http_mistral_auth_init(ngx_conf_t *cf)
+{
+    ngx_uint_t                          i;
+    ngx_http_mistral_auth_file_t       *file;
+    ngx_http_mistral_auth_main_conf_t  *amcf;
+
+    amcf = ngx_http_conf_get_module_main_conf(cf,
+                                              ngx_http_mistral_auth_module);
+    file = amcf->files.elts;
+
+    for (i = 0; i < amcf->files.nelts; i++) {
+        if (!ngx_http_mistral_auth_used(amcf, &file[i].path)) {
+            ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                          "\"%V\" protects nothing without \"%s\" in %s:%ui",
+                          &file[i].directive,
+                          file[i].directive.len
+                          == sizeof("mistral_auth_key_file") - 1
+                          ? "mistral_auth_key" : "mistral_auth_jwt",
+                          file[i].file_name, file[i].line);
+        }
+    }
+
+    return ngx_http_mistral_credential_init(cf);
+}
+
+
+static ngx_uint_t
+ngx_http_mistral_auth_used(ngx_http_mistral_auth_main_conf_t *amcf,
+    ngx_str_t *path)
+{
+    ngx_uint_t                   i;
+    ngx_http_mistral_keyset_t  **set;
+
+    set = amcf->keysets.elts;
+
+    for (i = 0; i < amcf->keysets.nelts; i++) {
+        if (set[i]->path.len == path->len
+            && ngx_memcmp(set[i]->path.data, path->data, path->len) == 0)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 
