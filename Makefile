@@ -263,12 +263,12 @@ all: $(BUILD)/sbin/nginx $(BUILD)/models $(BUILD)/tokenizers
 
 $(BUILD)/tokenizers:
 	@mkdir -p $(@D)
-	@ln -s ../tokenizers $@
+	@ln -sfn ../tokenizers $@
 endif
 
 $(BUILD)/models:
 	@mkdir -p $(@D)
-	@ln -s ../models $@
+	@ln -sfn ../models $@
 
 NGINX ?= /usr/sbin/nginx
 

@@ -130,7 +130,7 @@ sub get {
 
 
 sub wait_ready {
-    my $end = time + 20;
+    my $end = time + 60;
 
     while (time < $end) {
         return if get('/ready') =~ m{^HTTP/1.1 200};

@@ -63,7 +63,14 @@ sub server_port (@) { $Server->{port} }
 sub server_port_for_client (@) { $Server->{port} }
 sub server_root () { $Server->{root} }
 sub html_dir () { "$Server->{root}/html" }
-sub bail_out (@) { Test::More::BAIL_OUT(join '', @_) }
+
+
+# ends this program; BAIL_OUT would stop all others, too
+
+sub bail_out (@) {
+    Test::More::ok(0, join '', @_);
+    exit 1;
+}
 
 
 sub run_tests () {
