@@ -18,7 +18,8 @@ my $prefix = tempdir(CLEANUP => 1);
 my $gguf = "$build/models/SmolLM2-135M-Instruct.Q4_1.gguf";
 
 chmod 0755, $prefix;
-mkdir "$prefix/$_" for qw/ logs temp dir /;
+mkdir "$prefix/$_" for qw/ logs temp dir files /;
+write_file("$prefix/files/a.gguf", '');
 write_file("$prefix/text", "an answer\n");
 write_file("$prefix/script", "[[1, 2], [3]]\n");
 write_file("$prefix/high", "[[1, 2], [3, 49152]]\n");
@@ -116,6 +117,8 @@ for my $t (
       "mistral_model \"m\": $prefix/no.gguf: cannot be opened: "
       . "No such file or directory" ],
     [ 'path dir;', "$prefix/dir: a directory without config.json" ],
+    [ 'path files;', "$prefix/files: a directory without config.json, but with "
+                     . "a.gguf: name that file" ],
     [ 'path /dev/null;', 'mistral_model "m": /dev/null: no regular file' ],
     [ 'path bad.gguf;', 'bad.gguf' ],
     [ 'path empty.gguf;', 'empty.gguf' ],

@@ -3,6 +3,7 @@
  * Can this path be run?  See mst_check.h.
  */
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -188,11 +189,52 @@ mst_check_shards(int dir, const char *path, const char *index,
 }
 
 
+/* a .gguf file in it: "path" may have been meant to name that one */
+
+static int
+mst_check_named(int dir, char *name, size_t size)
+{
+    int             fd, found;
+    DIR            *d;
+    size_t          len;
+    struct dirent  *e;
+
+    fd = openat(dir, ".", O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+    d = (fd == -1) ? NULL : fdopendir(fd);
+
+    if (d == NULL) {
+        if (fd != -1) {
+            (void) close(fd);
+        }
+
+        return 0;
+    }
+
+    found = 0;
+
+    while (!found && (e = readdir(d)) != NULL) {
+        len = strlen(e->d_name);
+
+        if (len > 5 && len < size
+            && strcmp(e->d_name + len - 5, ".gguf") == 0)
+        {
+            (void) strcpy(name, e->d_name);
+            found = 1;
+        }
+    }
+
+    (void) closedir(d);
+
+    return found;
+}
+
+
 static int
 mst_check_directory(int dir, const char *path, mst_check_files_t *f,
     mst_err_t *err)
 {
     int     rc;
+    char    name[256];
     size_t  i;
 
     for (i = 0;
@@ -218,6 +260,11 @@ mst_check_directory(int dir, const char *path, mst_check_files_t *f,
         return rc == MST_DECLINED
                ? mst_check_add(dir, path, mst_check_layouts[i].single, f, err)
                : rc;
+    }
+
+    if (mst_check_named(dir, name, sizeof(name))) {
+        return mst_err_set(err, "%s: a directory without config.json, but "
+                           "with %s: name that file", path, name);
     }
 
     return mst_err_set(err, "%s: a directory without config.json and "

@@ -88,9 +88,11 @@ mst_mistral_init(mst_mistral_t *f, uint32_t version,
         || (version > 7 && mst_tokenizer_is_spm(t)))
     {
         return mst_err_set(err, "chats in Mistral's format of version %u%s "
-                           "are not supported", version,
+                           "are not supported%s", version,
                            mst_mistral_known(version)
-                           ? " with a SentencePiece model" : "");
+                           ? " with a SentencePiece model" : "",
+                           mst_mistral_known(version)
+                           ? "" : ", those of 1, 2, 3, 7, 11, 13 and 15 are");
     }
 
     f->ids[MST_MISTRAL_BOS] = mst_tokenizer_info(t)->bos_id;

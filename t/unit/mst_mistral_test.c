@@ -110,9 +110,9 @@ test_init(void **state)
     (void) state;
 
     refuse_init(4, chats.tekken, "chats in Mistral's format of version 4 are "
-                "not supported");
+                "not supported, those of 1, 2, 3, 7, 11, 13 and 15 are");
     refuse_init(16, chats.tekken, "chats in Mistral's format of version 16 "
-                "are not supported");
+                "are not supported, those of 1, 2, 3, 7, 11, 13 and 15 are");
     refuse_init(11, chats.spm[3], "chats in Mistral's format of version 11 "
                 "with a SentencePiece model are not supported");
     refuse_init(7, chats.spm[2], "the vocabulary has no control token "
