@@ -705,6 +705,9 @@ if (-e $installed) {
                  . '"mistral_program"', "$prefix/alone");
 }
 
+warns(model('path null:; kv_cache f32 size=500000g;'),
+      'the kv_cache of mistral_model "m" may take 512000000 MiB, this machine');
+
 passes('mistral_program nothing;', 'without a model nobody asks it');
 fails('mistral_program a; mistral_program b;',
       '"mistral_program" directive is duplicate');
@@ -729,6 +732,19 @@ sub tuning {
                     && index($warn[0], "[warn] tuning_cache \"$prefix/$dir\" of"
                              . " mistral_model \"m\" $text") >= 0),
        $text || "tuning_cache $dir") or diag $out;
+}
+
+
+# passes, with exactly one warning, which contains the text
+
+sub warns {
+    my ($http, $text) = @_;
+
+    my ($rc, $out) = check($http);
+    my @warn = grep { /\[warn\]/ } split /\n/, $out;
+
+    ok($rc == 0 && @warn == 1 && index($warn[0], $text) >= 0, $text)
+        or diag $out;
 }
 
 

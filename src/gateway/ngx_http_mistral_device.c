@@ -44,6 +44,8 @@ static char *ngx_http_mistral_device_cpu(ngx_conf_t *cf, ngx_str_t *s,
     mst_setup_t *setup);
 static char *ngx_http_mistral_device_dtype(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m);
+static void ngx_http_mistral_device_memory(ngx_conf_t *cf,
+    ngx_http_mistral_model_t *m);
 static char *ngx_http_mistral_device_kv_cache(ngx_conf_t *cf,
     ngx_http_mistral_model_t *m);
 static char *ngx_http_mistral_device_size(ngx_conf_t *cf, mst_setup_t *setup);
@@ -298,7 +300,6 @@ ngx_http_mistral_device_size(ngx_conf_t *cf, mst_setup_t *setup)
     }
 
     setup->kv_size = size;
-
     return NGX_CONF_OK;
 }
 
@@ -482,6 +483,25 @@ ngx_http_mistral_device_cuda(mst_setup_t *setup)
 }
 
 
+/* it is touched only when it is used: what is too much shows late */
+
+static void
+ngx_http_mistral_device_memory(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
+{
+    uint64_t  memory;
+
+    memory = (uint64_t) sysconf(_SC_PHYS_PAGES) * ngx_pagesize;
+
+    if (m->setup->kv_size > memory) {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "the kv_cache of mistral_model \"%V\" may take %uL "
+                           "MiB, this machine has %uL MiB of memory",
+                           &m->name, m->setup->kv_size / (1024 * 1024),
+                           memory / (1024 * 1024));
+    }
+}
+
+
 /* "auto" may end on the CPU: what CUDA alone has needs to be asked for */
 
 ngx_int_t
@@ -525,6 +545,10 @@ ngx_http_mistral_device_check(ngx_conf_t *cf, ngx_http_mistral_model_t *m)
     }
 
     if (line == NULL) {
+        if (on == NGX_HTTP_MISTRAL_ON_CPU) {
+            ngx_http_mistral_device_memory(cf, m);
+        }
+
         return NGX_OK;
     }
 
