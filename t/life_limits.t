@@ -49,6 +49,11 @@ ok(reload(), 'a reload without them');
 is(engine(), $engine, 'keeps the engine');
 stop_nginx();
 
+conf(main => 'worker_rlimit_nofile 60;');
+is(nginx('-t'), 0, 'fewer files for workers than they begin with');
+like($S->{out}, qr/\[warn\] [^\n]*"worker_rlimit_nofile 60" may be too few/,
+     'is a warning');
+
 # a worker that may have few files cannot start a supervisor: it says so, and
 # a reload does
 

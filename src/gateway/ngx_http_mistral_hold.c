@@ -46,10 +46,11 @@ static ngx_queue_t  ngx_http_mistral_engine_all;
 ngx_int_t
 ngx_http_mistral_engine_nofile(ngx_cycle_t *cycle, ngx_uint_t n)
 {
-    DIR            *dir;
-    rlim_t          need;
-    ngx_uint_t      each;
-    struct rlimit   rl;
+    DIR              *dir;
+    rlim_t            need;
+    ngx_uint_t        each;
+    struct rlimit     rl;
+    ngx_core_conf_t  *ccf;
 
     each = ngx_http_mistral_engine_slots(cycle) + MST_SETUP_FILES
            + NGX_HTTP_MISTRAL_OTHER_FDS;
@@ -63,6 +64,19 @@ ngx_http_mistral_engine_nofile(ngx_cycle_t *cycle, ngx_uint_t n)
         }
 
         (void) closedir(dir);
+    }
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+
+    /* a new worker has all that the master has opened */
+
+    if (ccf->rlimit_nofile != NGX_CONF_UNSET
+        && (rlim_t) ccf->rlimit_nofile < need - each)
+    {
+        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                      "\"worker_rlimit_nofile %i\" may be too few for workers "
+                      "to begin with %ui engines: %ui",
+                      ccf->rlimit_nofile, n, (ngx_uint_t) (need - each));
     }
 
     if (getrlimit(RLIMIT_NOFILE, &rl) == -1 || rl.rlim_cur >= need) {
