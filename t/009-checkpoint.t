@@ -250,3 +250,13 @@ POST /v1/completions
 --- response_body_like: "object":"text_completion"
 --- error_log eval
 qr/\[error\].*the KV cache holds \d+ tokens, less than the context/
+
+
+
+=== TEST 21: variables that the template does not get are named
+--- request eval
+[map { "POST /own/chat/completions\n" . '{"messages":[{"role":"user","content":"' . $_ } 'a"}],"chat_template_kwargs":{"messages":1}}', 'no"}]}']
+--- error_code eval
+[400, 400]
+--- response_body_like eval
+['chat_template_kwargs sets .*"param":"chat_template_kwargs"', 'not so.*"param":"messages"']

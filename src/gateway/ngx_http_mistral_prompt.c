@@ -239,6 +239,7 @@ ngx_http_mistral_build_chat(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_source_t *source)
 {
     mst_err_t             err;
+    const char           *param;
     mst_request_t        *body;
     mst_template_chat_t   chat;
 
@@ -274,8 +275,16 @@ ngx_http_mistral_build_chat(ngx_http_mistral_ctx_t *ctx,
         return NGX_ERROR;
     }
 
+    /* a template's sentence begins with the field, unless it is about these */
+
+    param = "chat_template_kwargs";
+
+    if (ngx_strncmp(err.text, param, ngx_strlen(param)) != 0) {
+        param = "messages";
+    }
+
     (void) mst_api_error_set(&ctx->error, NGX_HTTP_BAD_REQUEST,
-                             "invalid_value", "messages", "%s", err.text);
+                             "invalid_value", param, "%s", err.text);
 
     return NGX_DECLINED;
 }
