@@ -76,8 +76,11 @@ isnt($l->{span_id}, 'ab' x 8, 'ours is another');
 is($l->{'mistral.client_request_id'}, 'mine-1', 'and id');
 is($l->{'mistral.tag.team'}, 'red', 'and team');
 
+fetch('POST /v1/fim/completions', '{"prompt":"x","max_tokens":2}');
+is(line(5)->{'gen_ai.operation.name'}, 'text_completion', 'the middle');
+
 ok((fetch('GET /v1/nothing'))[0], 'a URL of none');
-is(line(5)->{'http.response.status_code'}, 404, 'is a line, too');
+is(line(6)->{'http.response.status_code'}, 404, 'is a line, too');
 
 stop_nginx();
 nothing_left();
