@@ -447,6 +447,8 @@ sub metrics {
     cmp_ok($j->{completion_tokens}, '>=', 96 + 4800, 'metrics: tokens');
     is($j->{running}, 0, 'metrics: nothing runs');
     is($j->{held_requests}, 0, 'metrics: no place is held');
+    is($j->{master_pid}, slurp("$Dir/nginx.pid") + 0,
+       'metrics: whose engine it is');
 
     for my $field (qw/ engine_pid supervisor_pid /) {
         $r = run('metrics', '--pid', $j->{$field});

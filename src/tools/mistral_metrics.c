@@ -51,7 +51,8 @@ static const char  mistral_metrics_help[] =
     "read from their shared memory.  Needs to be root or the engine's user.\n"
     "\n"
     "state is init, loading, ready, draining, or down: dead, or ready with a\n"
-    "heartbeat (beat_age_ns) older than engine_timeout\n"
+    "heartbeat (beat_age_ns) older than engine_timeout; master_pid is nginx,\n"
+    "whose workers use the engine; the other fields: docs/metrics.md\n"
     "\n"
     "  --pid N  the engine or the supervisor with this process id (default:\n"
     "           all engines that can be found)\n"
@@ -229,7 +230,7 @@ mistral_metrics_object(const mst_map_t *m)
     char              name[64], backend[64];
     size_t            i;
     json_t           *o;
-    uint32_t          requests, workers;
+    uint32_t          requests, workers, master;
     uint64_t          tokens, beat_age;
     const mst_shm_t  *shm;
 
@@ -239,8 +240,12 @@ mistral_metrics_object(const mst_map_t *m)
     mst_stat_backend(&shm->stat, backend);
     mst_place_held(shm, &requests, &tokens);
 
-    for (i = 0, workers = 0; i < m->n_slots; i++) {
-        workers += mst_slot_state(&m->slots[i]) == MST_SLOT_USED;
+    for (i = 0, workers = 0, master = 0; i < m->n_slots; i++) {
+
+        if (mst_slot_state(&m->slots[i]) == MST_SLOT_USED) {
+            workers++;
+            master = atomic_load(&m->slots[i].master);
+        }
     }
 
     o = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}",
@@ -256,7 +261,8 @@ mistral_metrics_object(const mst_map_t *m)
                   "context", (json_int_t) atomic_load(&shm->context));
 
     (void) json_object_update_new(o,
-        json_pack("{s:I, s:I, s:I, s:I, s:I}",
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}",
+                  "master_pid", (json_int_t) master,
                   "workers", (json_int_t) workers,
                   "slots", (json_int_t) m->n_slots,
                   "held_requests", (json_int_t) requests,
