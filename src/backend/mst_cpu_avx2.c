@@ -26,7 +26,7 @@
 
 #include "backend/mst_vec_avx2.h"
 #include "backend/mst_cpu_kernel.h"
-#include "backend/mst_cpu_kernel_attn.h"
+#include "backend/mst_cpu_kernel_attend.h"
 
 #define MST_AVX2_AHEAD  512        /* bytes of prefetch */
 

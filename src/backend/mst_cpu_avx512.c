@@ -23,7 +23,7 @@
 
 #include "backend/mst_vec_avx512.h"
 #include "backend/mst_cpu_kernel.h"
-#include "backend/mst_cpu_kernel_attn.h"
+#include "backend/mst_cpu_kernel_attend.h"
 
 #define MST_AVX512_AHEAD  512      /* bytes of prefetch: measured best */
 

@@ -12,9 +12,16 @@
 
 #include <string.h>
 
+/* else gcc computes many products before it adds the first one, and has no
+   registers for them: a quarter slower */
+
+#if !defined(__clang__)
+#pragma GCC optimize ("no-tree-ter")
+#endif
+
 #include "backend/mst_vec_c.h"
 #include "backend/mst_cpu_kernel.h"
-#include "backend/mst_cpu_kernel_attn.h"
+#include "backend/mst_cpu_c_attn.h"
 
 #define MST_CPU_C_FOURS  8         /* of inputs in a block */
 
@@ -22,9 +29,9 @@
 /* a block's weights: [four inputs][0 and 2, 1 and 3][four rows] */
 typedef mst_ivec8_t  mst_cpu_c_weights_t[MST_CPU_C_FOURS][2][4];
 
-/* a block's digits in pairs: [two upper ones or both, low one][four inputs][0
-   and 2, 1 and 3] */
-typedef int32_t  mst_cpu_c_digits_t[2][MST_CPU_C_FOURS][2];
+/* half a block's digits: [two upper ones or both, low one][0 and 2, 1 and 3 of
+   four fours] */
+typedef mst_ivec8_t  mst_cpu_c_digits_t[2][2];
 
 
 static int
@@ -103,96 +110,164 @@ mst_cpu_c_bytes(const uint8_t *t, mst_cpu_c_weights_t w)
 }
 
 
-/* pairs of 16 digits into four fours, all times "times" and what is there */
+/* 16 digits, added to "times" what is there */
 
 mst_vec_fn void
-mst_cpu_c_widen(const int8_t *q, mst_ivec8_t *even, mst_ivec8_t *odd,
-    const int times)
+mst_cpu_c_widen(const int8_t *q, mst_ivec8_t *v, const int times)
 {
-    mst_ivec8_t  v;
+    mst_ivec8_t  w;
 
-    v = (mst_ivec8_t) mst_cpu_c_words(q);
-    *even = *even * (int16_t) times
-            + ((mst_ivec8_t) ((mst_uvec8_t) v << 8) >> 8);
-    *odd = *odd * (int16_t) times + (v >> 8);
-}
-
-
-mst_vec_fn void
-mst_cpu_c_pairs(mst_ivec8_t even, mst_ivec8_t odd, int32_t (*x)[2])
-{
-    for (int i = 0; i < 4; i++) {
-        x[i][0] = ((mst_ivec4_t) even)[i];
-        x[i][1] = ((mst_ivec4_t) odd)[i];
-    }
+    w = (mst_ivec8_t) mst_cpu_c_words(q);
+    v[0] = v[0] * (int16_t) times + ((mst_ivec8_t) ((mst_uvec8_t) w << 8) >> 8);
+    v[1] = v[1] * (int16_t) times + (w >> 8);
 }
 
 
 mst_vec_fn void
 mst_cpu_c_digits(const int8_t *q, mst_cpu_c_digits_t x, const int digits)
 {
-    mst_ivec8_t  even, odd;
+    memset(x, 0, sizeof(mst_cpu_c_digits_t));
+    mst_cpu_c_widen(q, x[0], 0);
 
+    if (digits > 1) {
+        mst_cpu_c_widen(q + 32, x[0], 1 << mst_kernel_shift(digits));
+    }
+
+    if (digits == 3) {
+        mst_cpu_c_widen(q + 64, x[1], 0);
+    }
+}
+
+
+/* sum += products of two inputs each of 16 rows */
+
+mst_vec_fn void
+mst_cpu_c_pairs(const mst_ivec8_t *w, mst_ivec8_t x, mst_ivec_t *sum)
+{
+    mst_vec_all sum->i[i_] += mst_ivec_pairs(w[i_], x);
+}
+
+
+/* products of one four, its number in x as a constant */
+
+mst_vec_fn void
+mst_cpu_c_four(mst_cpu_c_weights_t w, int i, mst_cpu_c_digits_t x, const int k,
+    mst_ivec_t *sum, const int digits)
+{
     mst_unroll
-    for (int h = 0; h < 2; h++) {
-        even = (mst_ivec8_t) mst_ivec_set4(0);
-        odd = even;
-        mst_cpu_c_widen(q + 16 * h, &even, &odd, 0);
-
-        if (digits > 1) {
-            mst_cpu_c_widen(q + 32 + 16 * h, &even, &odd,
-                            1 << mst_kernel_shift(digits));
-        }
-
-        mst_cpu_c_pairs(even, odd, x[0] + 4 * h);
+    for (int o = 0; o < 2; o++) {
+        mst_cpu_c_pairs(w[i + k][o], mst_ivec_pair(x[0][o], k), &sum[0]);
 
         if (digits == 3) {
-            mst_cpu_c_widen(q + 64 + 16 * h, &even, &odd, 0);
-            mst_cpu_c_pairs(even, odd, x[1] + 4 * h);
+            mst_cpu_c_pairs(w[i + k][o], mst_ivec_pair(x[1][o], k), &sum[1]);
         }
     }
 }
 
 
-/* products with the upper digits or the low ones: n fours from i on */
+/* products of half a block with the upper digits and the low ones */
 
-mst_vec_fn mst_ivec_t
-mst_cpu_c_plane(mst_cpu_c_weights_t w, int32_t (*x)[2], int i, const int n)
+mst_vec_fn void
+mst_cpu_c_half(mst_cpu_c_weights_t w, const int8_t *q, int h, mst_ivec_t *sum,
+    const int digits)
 {
-    mst_ivec_t   sum;
-    mst_ivec8_t  v;
+    mst_cpu_c_digits_t  x;
 
-    sum = mst_ivec_set(0);
-
-    for (int k = i; k < i + n; k++) {
-        mst_unroll
-        for (int o = 0; o < 2; o++) {
-            v = (mst_ivec8_t) mst_ivec_set4(x[k][o]);
-
-            mst_vec_all sum.i[i_] += mst_ivec_pairs(w[k][o][i_], v);
-        }
-    }
-
-    return sum;
+    mst_cpu_c_digits(q + 16 * h, x, digits);
+    mst_cpu_c_four(w, 4 * h, x, 0, sum, digits);
+    mst_cpu_c_four(w, 4 * h, x, 1, sum, digits);
+    mst_cpu_c_four(w, 4 * h, x, 2, sum, digits);
+    mst_cpu_c_four(w, 4 * h, x, 3, sum, digits);
 }
 
 
 /* with all digits, of 22 bits, where weights have 6 at most */
 
 mst_vec_fn mst_vec_t
-mst_cpu_c_sum(mst_cpu_c_weights_t w, mst_cpu_c_digits_t x, int i, const int n,
+mst_cpu_c_sum(mst_cpu_c_weights_t w, const int8_t *q, int h, const int n,
     const int digits)
 {
-    mst_ivec_t  sum;
+    mst_ivec_t  sum[2];
 
-    sum = mst_cpu_c_plane(w, x[0], i, n);
+    sum[0] = mst_ivec_set(0);
+    sum[1] = sum[0];
 
-    if (digits == 3) {
-        sum = mst_ivec_add(mst_ivec_left(sum, 7),
-                           mst_cpu_c_plane(w, x[1], i, n));
+    for (int i = h; i < h + n; i++) {
+        mst_cpu_c_half(w, q, i, sum, digits);
     }
 
-    return mst_ivec_float(sum);
+    if (digits == 3) {
+        sum[0] = mst_ivec_add(mst_ivec_left(sum[0], 7), sum[1]);
+    }
+
+    return mst_ivec_float(sum[0]);
+}
+
+
+mst_vec_fn void
+mst_cpu_c_begin(mst_sum_t *o)
+{
+    for (int c = 0; c < MST_CPU_COLS; c++) {
+        o[c] = mst_sum_from(mst_vec_set(0));
+    }
+}
+
+
+mst_vec_fn void
+mst_cpu_c_end(const mst_sum_t *o, const mst_cpu_panel_t *x, float *y)
+{
+    for (uint32_t c = 0; c < x->cols; c++) {
+        mst_vec_store(y + 16 * c, mst_sum_vec(o[c]));
+    }
+}
+
+
+/* what a block adds, with care */
+
+mst_vec_out void
+mst_cpu_c_add_exact(mst_sum_t *o, mst_vec_t f, mst_vec_t d, mst_vec_t m,
+    const mst_cpu_scale_t *s, int minimum)
+{
+    if (minimum) {
+        *o = mst_sum_fma_exact(mst_sum_from(m), mst_sum_set(s->s), *o);
+    }
+
+    d = mst_vec_mul(d, mst_vec_set(s->d));
+    *o = mst_sum_fma_exact(mst_sum_from(f), mst_sum_from(d), *o);
+}
+
+
+/* Codes are integers, minima multiples of the least f16, 2^-24, and both below
+   2^34: scales between these bounds make sums that are not too large, and
+   products that are multiples of the smallest float. */
+
+mst_vec_fn void
+mst_cpu_c_add(mst_sum_t *o, mst_vec_t f, mst_vec_t d, mst_vec_t m,
+    const mst_cpu_scale_t *s, const int minimum)
+{
+    mst_sum_t    y;
+    mst_vec_t    ds;
+    mst_doubt_t  doubt;
+
+    y = *o;
+    doubt = mst_doubt_none();
+    ds = mst_vec_mul(d, mst_vec_set(s->d));
+
+    if (minimum) {
+        y = mst_sum_fma(mst_sum_from(m), mst_sum_set(s->s), y, &doubt);
+    }
+
+    y = mst_sum_fma(mst_sum_from(f), mst_sum_from(ds), y, &doubt);
+
+    if (__builtin_expect(mst_doubt_any(doubt) || !(s->d < 0x1p50f)
+                         || (minimum && s->s != 0
+                             && fabsf(s->s) < 0x1p-101f), 0))
+    {
+        mst_cpu_c_add_exact(o, f, d, m, s, minimum);
+        return;
+    }
+
+    *o = y;
 }
 
 
@@ -201,10 +276,10 @@ mst_cpu_c_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
     const mst_cpu_type_t type, const int digits)
 {
     uint32_t                b, c, n;
-    mst_vec_t               d, m, o;
+    mst_sum_t               o[MST_CPU_COLS];
+    mst_vec_t               d, f, m;
     const int8_t           *q;
     mst_kernel_super_t      super;
-    mst_cpu_c_digits_t      v;
     mst_cpu_c_weights_t     w;
     const mst_cpu_scale_t  *s;
 
@@ -212,7 +287,7 @@ mst_cpu_c_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
     super = mst_kernel_super_none();
     q = x->q;
     s = x->s;
-    memset(y, 0, x->cols * 16 * sizeof(float));
+    mst_cpu_c_begin(o);
 
     for (b = 0; b < n; b++, tile += mst_kernel_block(type)) {
         tile = mst_kernel_super(tile, b, type, &super);
@@ -225,18 +300,13 @@ mst_cpu_c_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
         mst_kernel_scales(tile, &super, type, &d, &m);
 
         for (c = 0; c < x->cols; c++, q += MST_CPU_BLOCK * digits, s++) {
-            mst_cpu_c_digits(q, v, digits);
-            o = mst_vec_load(y + 16 * c);
+            f = mst_cpu_c_sum(w, q, 0, 2, digits);
 
-            if (!mst_kernel_offset(type)) {
-                o = mst_vec_fma(m, mst_vec_set(s->s), o);
-            }
-
-            o = mst_vec_fma(mst_cpu_c_sum(w, v, 0, 8, digits),
-                            mst_vec_mul(d, mst_vec_set(s->d)), o);
-            mst_vec_store(y + 16 * c, o);
+            mst_cpu_c_add(&o[c], f, d, m, s, !mst_kernel_offset(type));
         }
     }
+
+    mst_cpu_c_end(o, x, y);
 }
 
 
@@ -245,10 +315,10 @@ mst_cpu_c_q6(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
     const mst_cpu_type_t type, const int digits)
 {
     uint32_t                b, c, n;
-    mst_vec_t               d[2], o;
+    mst_sum_t               o[MST_CPU_COLS];
+    mst_vec_t               d[2], f;
     const int8_t           *q;
     mst_kernel_super_t      super;
-    mst_cpu_c_digits_t      v;
     mst_cpu_c_weights_t     w;
     const mst_cpu_scale_t  *s;
 
@@ -256,7 +326,7 @@ mst_cpu_c_q6(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
     super = mst_kernel_super_none();
     q = x->q;
     s = x->s;
-    memset(y, 0, x->cols * 16 * sizeof(float));
+    mst_cpu_c_begin(o);
 
     for (b = 0; b < n; b++, tile += MST_CPU_Q6_K_SIZE) {
         tile = mst_kernel_super(tile, b, type, &super);
@@ -271,17 +341,14 @@ mst_cpu_c_q6(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
         }
 
         for (c = 0; c < x->cols; c++, q += MST_CPU_BLOCK * digits, s++) {
-            o = mst_vec_load(y + 16 * c);
-            mst_cpu_c_digits(q, v, digits);
-
             for (int h = 0; h < 2; h++) {
-                o = mst_vec_fma(mst_cpu_c_sum(w, v, 4 * h, 4, digits),
-                                mst_vec_mul(d[h], mst_vec_set(s->d)), o);
+                f = mst_cpu_c_sum(w, q, h, 1, digits);
+                mst_cpu_c_add(&o[c], f, d[h], d[h], s, 0);
             }
-
-            mst_vec_store(y + 16 * c, o);
         }
     }
+
+    mst_cpu_c_end(o, x, y);
 }
 
 
@@ -290,9 +357,10 @@ mst_cpu_c_q8(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
     const mst_cpu_type_t type, const int digits)
 {
     uint32_t                b, c, n;
-    mst_vec_t               d, f, o;
+    mst_sum_t               o[MST_CPU_COLS];
+    mst_vec_t               d, f;
+    mst_ivec_t              sum[2];
     const int8_t           *q;
-    mst_cpu_c_digits_t      v;
     mst_cpu_c_weights_t     w;
     const mst_cpu_scale_t  *s;
 
@@ -301,27 +369,34 @@ mst_cpu_c_q8(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
     n = x->width / MST_CPU_BLOCK;
     q = x->q;
     s = x->s;
-    memset(y, 0, x->cols * 16 * sizeof(float));
+    mst_cpu_c_begin(o);
 
     for (b = 0; b < n; b++, tile += MST_CPU_Q8_0_SIZE) {
         mst_cpu_c_bytes(tile, w);
         d = mst_vec_load_f16((const uint16_t *) (tile + 512));
 
         for (c = 0; c < x->cols; c++, q += MST_CPU_BLOCK * digits, s++) {
-            mst_cpu_c_digits(q, v, digits);
-            f = mst_ivec_float(mst_cpu_c_plane(w, v[0], 0, 8));
+            sum[0] = mst_ivec_set(0);
+            sum[1] = sum[0];
 
-            if (digits == 3) {
-                f = mst_vec_fma(f, mst_vec_set(128),
-                                mst_ivec_float(mst_cpu_c_plane(w, v[1], 0,
-                                                               8)));
+            for (int h = 0; h < 2; h++) {
+                mst_cpu_c_half(w, q, h, sum, digits);
             }
 
-            o = mst_vec_load(y + 16 * c);
-            o = mst_vec_fma(f, mst_vec_mul(d, mst_vec_set(s->d)), o);
-            mst_vec_store(y + 16 * c, o);
+            f = mst_ivec_float(sum[0]);
+
+            /* 128 times a float is exact: as a fused multiply-add would be */
+
+            if (digits == 3) {
+                f = mst_vec_add(mst_vec_mul(f, mst_vec_set(128)),
+                                mst_ivec_float(sum[1]));
+            }
+
+            mst_cpu_c_add(&o[c], f, d, d, s, 0);
         }
     }
+
+    mst_cpu_c_end(o, x, y);
 }
 
 
@@ -424,6 +499,6 @@ const mst_cpu_isa_t  mst_cpu_c = {
     .silu = mst_kernel_silu,
     .kv_f16 = mst_kernel_kv_f16,
     .kv_q8 = mst_kernel_kv_q8,
-    .attend = mst_kernel_attend,
+    .attend = mst_cpu_c_attend,
     .attend_end = mst_kernel_attend_end
 };

@@ -227,7 +227,7 @@ typedef struct {
 } kernels_input_t;
 
 
-/* extreme: every digit as large as can be */
+/* extreme: every digit as large as can be, or very small or large numbers */
 
 static inline void
 kernels_input(const mst_cpu_isa_t *isa, kernels_input_t *in, uint32_t cols,
@@ -237,8 +237,10 @@ kernels_input(const mst_cpu_isa_t *isa, kernels_input_t *in, uint32_t cols,
 
     for (c = 0; c < cols; c++) {
         for (k = 0; k < KERNELS_WIDTH; k++) {
-            in->x[c][k] = !extreme ? kernels_float(c + 1.0f)
-                          : (c + k / 32) % 2 ? -3.0f : 3.0f;
+            in->x[c][k] = extreme == 1 ? (c + k / 32) % 2 ? -3.0f : 3.0f
+                          : kernels_float(c + 1.0f)
+                            * (extreme == 2 ? 1e-28f
+                               : extreme == 3 ? 1e25f : 1.0f);
             in->f[k * cols + c] = in->x[c][k];
         }
 
@@ -312,6 +314,8 @@ kernels_tile_test(void **state)
             kernels_tile_check(type, cols, 255, 1);
             kernels_tile_check(type, cols, 0x80, 1);
             kernels_tile_check(type, cols, -1, 1);
+            kernels_tile_check(type, cols, -1, 2);
+            kernels_tile_check(type, cols, -1, 3);
         }
     }
 }
@@ -573,6 +577,9 @@ typedef struct {
     int        window;         /* 1: of the first block they see only ... */
     uint32_t   first[16];      /* ... from here on */
     float     *k, *v, *q;
+    float      small;          /* that keys are less than 1 by, and queries
+                                  more */
+    float      size;           /* of values */
     int        type;           /* mst_kv_type_t */
     uint8_t   *kept_k, *kept_v;            /* as the cache has them */
     uint16_t  *k_scale, *v_scale;
@@ -753,15 +760,16 @@ kernels_attn_check(kernels_attn_t *a)
                 /* behind what the last query sees stands another's NaN */
 
                 i = b + 1 == a->blocks && t >= a->limit[a->n - 1];
-                a->k[(b * a->dim + d) * 32 + t] = i ? NAN : kernels_float(1);
+                a->k[(b * a->dim + d) * 32 + t] = i ? NAN
+                    : kernels_float(a->small);
                 a->v[(b * 32 + t) * a->stride + d] = i ? NAN
-                                                       : kernels_float(1);
+                    : kernels_float(a->size);
             }
         }
     }
 
     for (i = 0; i < a->n * a->dim; i++) {
-        a->q[i] = kernels_float(4 / sqrtf((float) a->dim));
+        a->q[i] = kernels_float(4 / sqrtf((float) a->dim)) / a->small;
     }
 
     kernels_attn_store(a);
@@ -773,7 +781,8 @@ kernels_attn_check(kernels_attn_t *a)
         kernels_attn_want(a, i, want);
 
         for (d = 0; d < a->dim; d++) {
-            assert_true(fabs((double) y[i * a->stride + d] - want[d]) < 2e-6);
+            assert_true(fabs((double) y[i * a->stride + d] - want[d])
+                        <= 2e-6 * (double) a->size);
         }
     }
 
@@ -821,7 +830,16 @@ kernels_attn_test(void **state)
 
             a.type = a.dim % 16 || n % 3 == 0 ? MST_KV_F32
                      : n % 3 == 1 ? MST_KV_F16 : MST_KV_Q8;
+            a.small = 1;
+            a.size = 1;
             kernels_attn_check(&a);
+
+            if (a.type == MST_KV_F32) {
+                a.small = 1e-20f;
+                kernels_attn_check(&a);
+                a.size = n % 2 ? 1e-35f : 1e30f;
+                kernels_attn_check(&a);
+            }
         }
     }
 }
