@@ -187,7 +187,7 @@ mst_cpu_avx2_q45_half(const uint8_t *t, const mst_cpu_panel_t *x, float *o,
     __m256 d, __m256 m, const mst_cpu_type_t type, const int digits)
 {
     int                     five, offset;
-    __m256                  y;
+    __m256                  f, y;
     __m256i                 acc, v, w[8];
     uint32_t                c;
     const int8_t           *q;
@@ -217,12 +217,12 @@ mst_cpu_avx2_q45_half(const uint8_t *t, const mst_cpu_panel_t *x, float *o,
                                    _mm256_set1_epi32(offset * (128 * s->high
                                                                + s->low)));
         } else {
-            y = _mm256_fmadd_ps(m, _mm256_set1_ps(s->s), y);
+            y = _mm256_add_ps(y, _mm256_mul_ps(m, _mm256_set1_ps(s->s)));
         }
 
-        y = _mm256_fmadd_ps(_mm256_cvtepi32_ps(acc),
-                            _mm256_mul_ps(d, _mm256_set1_ps(s->d)), y);
-        _mm256_storeu_ps(o, y);
+        f = _mm256_mul_ps(_mm256_cvtepi32_ps(acc),
+                          _mm256_mul_ps(d, _mm256_set1_ps(s->d)));
+        _mm256_storeu_ps(o, _mm256_add_ps(y, f));
     }
 }
 

@@ -189,7 +189,7 @@ mst_cpu_avx512_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
     const mst_cpu_type_t type, const int digits, const int n)
 {
     int                     offset, size;
-    __m512                  d, m, o[MST_CPU_COLS];
+    __m512                  d, f, m, o[MST_CPU_COLS];
     __m512i                 acc[MST_CPU_COLS], w[8];
     uint32_t                b, blocks;
     const int8_t           *q;
@@ -233,12 +233,14 @@ mst_cpu_avx512_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
                     acc[c], _mm512_set1_epi32(offset * (128 * s[c].high
                                                         + s[c].low)));
             } else {
-                o[c] = _mm512_fmadd_ps(m, _mm512_set1_ps(s[c].s), o[c]);
+                o[c] = _mm512_add_ps(o[c],
+                                     _mm512_mul_ps(m,
+                                                   _mm512_set1_ps(s[c].s)));
             }
 
-            o[c] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(acc[c]),
-                                   _mm512_mul_ps(d, _mm512_set1_ps(s[c].d)),
-                                   o[c]);
+            f = _mm512_mul_ps(_mm512_cvtepi32_ps(acc[c]),
+                              _mm512_mul_ps(d, _mm512_set1_ps(s[c].d)));
+            o[c] = _mm512_add_ps(o[c], f);
         }
 
         tile += size;

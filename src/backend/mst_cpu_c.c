@@ -225,25 +225,20 @@ mst_cpu_c_end(const mst_sum_t *o, const mst_cpu_panel_t *x, float *y)
 /* what a block adds, with care */
 
 mst_vec_out void
-mst_cpu_c_add_exact(mst_sum_t *o, mst_vec_t f, mst_vec_t d, mst_vec_t m,
-    const mst_cpu_scale_t *s, int minimum)
+mst_cpu_c_add_exact(mst_sum_t *o, mst_vec_t f, mst_vec_t d,
+    const mst_cpu_scale_t *s)
 {
-    if (minimum) {
-        *o = mst_sum_fma_exact(mst_sum_from(m), mst_sum_set(s->s), *o);
-    }
-
     d = mst_vec_mul(d, mst_vec_set(s->d));
     *o = mst_sum_fma_exact(mst_sum_from(f), mst_sum_from(d), *o);
 }
 
 
-/* Codes are integers, minima multiples of the least f16, 2^-24, and both below
-   2^34: scales between these bounds make sums that are not too large, and
-   products that are multiples of the smallest float. */
+/* Codes are integers below 2^34: scales below this bound make sums that are not
+   too large, and products that are multiples of the smallest float. */
 
 mst_vec_fn void
-mst_cpu_c_add(mst_sum_t *o, mst_vec_t f, mst_vec_t d, mst_vec_t m,
-    const mst_cpu_scale_t *s, const int minimum)
+mst_cpu_c_add(mst_sum_t *o, mst_vec_t f, mst_vec_t d,
+    const mst_cpu_scale_t *s)
 {
     mst_sum_t    y;
     mst_vec_t    ds;
@@ -253,17 +248,11 @@ mst_cpu_c_add(mst_sum_t *o, mst_vec_t f, mst_vec_t d, mst_vec_t m,
     doubt = mst_doubt_none();
     ds = mst_vec_mul(d, mst_vec_set(s->d));
 
-    if (minimum) {
-        y = mst_sum_fma(mst_sum_from(m), mst_sum_set(s->s), y, &doubt);
-    }
-
     y = mst_sum_fma(mst_sum_from(f), mst_sum_from(ds), y, &doubt);
 
-    if (__builtin_expect(mst_doubt_any(doubt) || !(s->d < 0x1p50f)
-                         || (minimum && s->s != 0
-                             && fabsf(s->s) < 0x1p-101f), 0))
+    if (__builtin_expect(mst_doubt_any(doubt) || !(s->d < 0x1p50f), 0))
     {
-        mst_cpu_c_add_exact(o, f, d, m, s, minimum);
+        mst_cpu_c_add_exact(o, f, d, s);
         return;
     }
 
@@ -276,8 +265,7 @@ mst_cpu_c_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
     const mst_cpu_type_t type, const int digits)
 {
     uint32_t                b, c, n;
-    mst_sum_t               o[MST_CPU_COLS];
-    mst_vec_t               d, f, m;
+    mst_vec_t               d, f, m, o;
     const int8_t           *q;
     mst_kernel_super_t      super;
     mst_cpu_c_weights_t     w;
@@ -287,7 +275,7 @@ mst_cpu_c_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
     super = mst_kernel_super_none();
     q = x->q;
     s = x->s;
-    mst_cpu_c_begin(o);
+    memset(y, 0, x->cols * 16 * sizeof(float));
 
     for (b = 0; b < n; b++, tile += mst_kernel_block(type)) {
         tile = mst_kernel_super(tile, b, type, &super);
@@ -302,11 +290,16 @@ mst_cpu_c_q45(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
         for (c = 0; c < x->cols; c++, q += MST_CPU_BLOCK * digits, s++) {
             f = mst_cpu_c_sum(w, q, 0, 2, digits);
 
-            mst_cpu_c_add(&o[c], f, d, m, s, !mst_kernel_offset(type));
+            o = mst_vec_load(y + 16 * c);
+
+            if (!mst_kernel_offset(type)) {
+                o = mst_vec_add(o, mst_vec_mul(m, mst_vec_set(s->s)));
+            }
+
+            f = mst_vec_mul(f, mst_vec_mul(d, mst_vec_set(s->d)));
+            mst_vec_store(y + 16 * c, mst_vec_add(o, f));
         }
     }
-
-    mst_cpu_c_end(o, x, y);
 }
 
 
@@ -343,7 +336,7 @@ mst_cpu_c_q6(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
         for (c = 0; c < x->cols; c++, q += MST_CPU_BLOCK * digits, s++) {
             for (int h = 0; h < 2; h++) {
                 f = mst_cpu_c_sum(w, q, h, 1, digits);
-                mst_cpu_c_add(&o[c], f, d[h], d[h], s, 0);
+                mst_cpu_c_add(&o[c], f, d[h], s);
             }
         }
     }
@@ -392,7 +385,7 @@ mst_cpu_c_q8(const uint8_t *tile, const mst_cpu_panel_t *x, float *y,
                                 mst_ivec_float(sum[1]));
             }
 
-            mst_cpu_c_add(&o[c], f, d, d, s, 0);
+            mst_cpu_c_add(&o[c], f, d, s);
         }
     }
 

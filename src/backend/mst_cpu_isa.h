@@ -5,7 +5,9 @@
  *
  * All instruction sets give the same bits.  Products of quantised weights
  * and digits are integers, exact in any order; what is left in f32 is one
- * chain of fused multiply-adds per output, over blocks in rising order.
+ * chain of sums per output, over blocks in rising order: of fused multiply-adds
+ * for Q8_0, Q6_K and floats, of products rounded before they are added for the
+ * others, since machines without the former take ten times as long for one.
  * Everything else is written once over 16 lanes (mst_cpu_kernel.h), each
  * operation being exactly rounded.
  *
