@@ -27,7 +27,7 @@
  *                fused multiply-adds rounds a partial sum.  No partial sum
  *                exceeds that sum of |w_i x_i| <= N X by more than a part of
  *                2^-10, so it all is at most (n + 6) u N X
- *   the sum      likewise, with integers that are exact: (n + 2) u N X
+ *   the sum      likewise, with integers that are exact: (n + 3) u N X
  *   the bound    its sum over blocks loses (n + 2) u of itself, which its
  *                terms are enlarged by; to add it to the sum takes three more
  *                roundings of at most 7 N X each, 21 u N X
@@ -35,7 +35,7 @@
  *                times less than 2^35, in less than 2^13 blocks:
  *                MST_KERNEL_UNDER
  *
- * The first three come to (2 n + 29) u N X; the code adds four times as much,
+ * The first three come to (2 n + 30) u N X; the code adds four times as much,
  * (n + 8) 2^-20 N X, to |c| |x - h| <= N |x - h|: both are N times "slack".
  * Norms are sums in double precision, enlarged by a part of 10^-6 before they
  * are rounded to floats.
