@@ -16,7 +16,7 @@ use Test::More;
 
 my $fake = "$Build/t/libmst_fake.so";
 
-plan skip_all => "no $fake: make fake-cuda, which needs the headers of a CUDA"
+plan skip_all => "no $fake: make units, which needs the headers of a CUDA"
                  . ' toolkit' if !-e $fake;
 
 my $S = server();

@@ -5,7 +5,7 @@
  * pinned memory that cannot be had, choices that an earlier start left or
  * somebody forged.  Whatever happens is one sentence, and nothing stays behind.
  *
- * Passed by where there is no toolkit whose headers it needs: make fake-cuda.
+ * Passed by where there is no toolkit whose headers it needs: make units.
  */
 
 #include <setjmp.h>
@@ -690,7 +690,7 @@ main(void)
     }
 
     if (fake == NULL) {
-        (void) printf("1..0 # SKIP no %s: make fake-cuda, which needs the"
+        (void) printf("1..0 # SKIP no %s: make units, which needs the"
                       " headers of a CUDA toolkit\n", library);
         return 0;
     }
