@@ -7,6 +7,7 @@
  */
 
 #include <malloc.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -25,9 +26,15 @@ struct mst_mem_late_s {
 
 static long  mst_mem_left;     /* 0: never fail; 1: this call fails */
 
-static __thread mst_mem_late_t  *mst_mem_late;
-static __thread size_t           mst_mem_waiting;      /* bytes of it */
-static __thread void           (*mst_mem_wake)(void);  /* NULL: free at once */
+/*
+ * Of the thread that asked for it.  No thread-local variables: the module is
+ * unloaded before nginx -t ends, and LeakSanitizer looks for them after that.
+ */
+
+static mst_mem_late_t  *mst_mem_late;
+static size_t           mst_mem_waiting;       /* bytes of it */
+static void           (*mst_mem_wake)(void);   /* NULL: free at once */
+static pthread_t        mst_mem_owner;         /* where that is set */
 
 
 static int
@@ -105,7 +112,8 @@ mst_free(void *p)
     size_t           size;
     mst_mem_late_t  *b;
 
-    size = mst_mem_wake && p ? malloc_usable_size(p) : 0;
+    size = (mst_mem_wake && p && pthread_equal(mst_mem_owner, pthread_self()))
+           ? malloc_usable_size(p) : 0;
 
     if (size < MST_MEM_LARGE) {
         free(p);
@@ -126,6 +134,7 @@ mst_free(void *p)
 void
 mst_mem_later(void (*wake)(void))
 {
+    mst_mem_owner = pthread_self();
     mst_mem_wake = wake;
 
     if (wake == NULL) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -153,6 +154,37 @@ resident(const char *p, size_t size)
 }
 
 
+static void *
+other(void *p)
+{
+    mst_free(p);
+
+    return NULL;
+}
+
+
+/* what another thread frees is gone at once */
+
+static void
+test_other(void **state)
+{
+    pthread_t  tid;
+
+    (void) state;
+
+    mst_mem_later(wake);
+    n_wakes = 0;
+
+    assert_int_equal(pthread_create(&tid, NULL, other,
+                                    mst_alloc(2 * MST_MEM_LARGE)), 0);
+    assert_int_equal(pthread_join(tid, NULL), 0);
+    assert_int_equal(n_wakes, 0);
+    assert_int_equal(mst_mem_release(0), 0);
+
+    mst_mem_later(NULL);
+}
+
+
 /* large blocks go from their ends, so many bytes at a time, small ones at
    once, and all of them before the thread frees as others do */
 
@@ -226,6 +258,7 @@ main(void)
         cmocka_unit_test(test_align),
         cmocka_unit_test(test_overflow),
         cmocka_unit_test(test_fail),
+        cmocka_unit_test(test_other),
         cmocka_unit_test(test_later)
     };
 

@@ -114,7 +114,7 @@ static const mst_case_t  cases[] = {
     { C, "\"seed\":9223372036854775807", NULL, NULL, NULL },
     { C, "\"seed\":1.5", TYPE, "seed", "is 1.5" },
     { C, "\"seed\":\"x\"", TYPE, "seed", "is \"x\"" },
-    { C, "\"seed\":9223372036854775808", "invalid_json", "", "64 bits" },
+    { C, "\"seed\":9223372036854775808", "invalid_json", "seed", "64 bits" },
     { C, "\"seed\":1e19", TYPE, "seed", "is 1e+19" },
     { C, "\"random_seed\":5", NULL, NULL, NULL },
     { C, "\"random_seed\":true", TYPE, "random_seed", "is true" },
