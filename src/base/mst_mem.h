@@ -20,8 +20,9 @@ void mst_free(void *p);                        /* p may be NULL */
  * To get some MiB back takes a system milliseconds.  Where that is too long,
  * one thread may put it off: after _later() what it frees of MST_MEM_LARGE
  * bytes or more waits for its _release(), which gives at most so many bytes
- * back and returns how many wait still; other threads free at once.  "wake" is told of each such block; NULL: all
- * that waits goes, and all else at once from now on.
+ * back and returns how many wait still; other threads free at once.  "wake" is
+ * told of each such block; NULL: all that waits goes, and all else at once from
+ * now on.
  *
  * In the whole process blocks of that size are mappings of their own then,
  * which grow without being copied (glibc's dynamic threshold is off).

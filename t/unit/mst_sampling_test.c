@@ -141,7 +141,7 @@ static const mst_case_t  cases[] = {
     { C, "\"max_tokens\":1e10", RANGE, "max_tokens", "is 1e+10" },
     { C, "\"max_tokens\":5.5", TYPE, "max_tokens", "is 5.5" },
     { C, "\"max_tokens\":\"5\"", TYPE, "max_tokens", "is \"5\"" },
-    { C, "\"max_tokens\":1e400", "invalid_json", "", "is too large" },
+    { C, "\"max_tokens\":1e400", "invalid_json", "max_tokens", "is too large" },
     { C, "\"max_completion_tokens\":0", RANGE, "max_completion_tokens",
       "is 0" },
     { C, "\"max_completion_tokens\":5.5", TYPE, "max_completion_tokens",
