@@ -178,7 +178,7 @@ class Server:
 
         return took
 
-    def prefix(self, seed):
+    def shared_prefix(self, seed):
         draw = random.Random(seed)
         prompt = [draw.randrange(1000, IDS) for _ in range(PREFIX)]
         times = []
@@ -309,7 +309,7 @@ def server(make, keys, seed):
             found['memory'] = s.memory()
 
         if 'prefix_8' in keys:
-            found['prefix_8'] = s.prefix(seed)
+            found['prefix_8'] = s.shared_prefix(seed)
     finally:
         s.stop()
 
