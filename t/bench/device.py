@@ -35,16 +35,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
 
 import path_rig as rig
 
-SHAPE = {'architectures': ['MistralForCausalLM'], 'model_type': 'mistral',
-         'hidden_size': 4096, 'intermediate_size': 14336,
-         'num_hidden_layers': 32, 'num_attention_heads': 32,
-         'num_key_value_heads': 8, 'vocab_size': 32768,
-         'max_position_embeddings': 32768, 'rms_norm_eps': 1e-5,
-         'rope_theta': 1000000.0, 'sliding_window': None,
-         'tie_word_embeddings': False, 'torch_dtype': 'bfloat16',
-         'bos_token_id': 1, 'eos_token_id': 2}
-TOKENIZER = (common.BUILD
-             + '/tokenizers/mistral_instruct_tokenizer_240323.model.v3')
+SHAPE = rig.shape(4096, 14336, 32, 32, 8, 32768)      # Mistral-7B's
 SILENT = 3 + 768 + 256             # of that tokenizer: its first ids
 
 failures = []
@@ -257,7 +248,7 @@ def main():
     p.add_argument('--model')
     p.add_argument('--make')
     p.add_argument('--config')
-    p.add_argument('--tokenizer', default=TOKENIZER)
+    p.add_argument('--tokenizer', default=rig.TOKENIZER)
     p.add_argument('--device', default='cuda:0')
     p.add_argument('--nginx', default='nginx')
     p.add_argument('--user', default='www-data')

@@ -19,6 +19,23 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
 
 import common
 
+TOKENIZER = (common.BUILD
+             + '/tokenizers/mistral_instruct_tokenizer_240323.model.v3')
+
+
+def shape(hidden, feed, layers, heads, kv_heads, context):
+    """config.json of a model of Mistral's kind that TOKENIZER fits"""
+
+    return {'architectures': ['MistralForCausalLM'], 'model_type': 'mistral',
+            'hidden_size': hidden, 'intermediate_size': feed,
+            'num_hidden_layers': layers, 'num_attention_heads': heads,
+            'num_key_value_heads': kv_heads, 'vocab_size': 32768,
+            'max_position_embeddings': context, 'rms_norm_eps': 1e-5,
+            'rope_theta': 1000000.0, 'sliding_window': None,
+            'tie_word_embeddings': False, 'torch_dtype': 'bfloat16',
+            'bos_token_id': 1, 'eos_token_id': 2}
+
+
 CONF = common.LOAD + common.HEAD_MANY + """
     log_format  cost  "$status $mistral_finish_reason $mistral_abort_phase "
                       "$mistral_prompt_tokens $mistral_completion_tokens "

@@ -28,19 +28,9 @@ import time
 import path_rig as rig
 import common
 
-TOKENIZER = (common.BUILD
-             + '/tokenizers/mistral_instruct_tokenizer_240323.model.v3')
-
 # what is made: large enough for each kernel, small enough for each device
 
-SHAPE = {'architectures': ['MistralForCausalLM'], 'model_type': 'mistral',
-         'hidden_size': 2048, 'intermediate_size': 5632,
-         'num_hidden_layers': 8, 'num_attention_heads': 16,
-         'num_key_value_heads': 4, 'vocab_size': 32768,
-         'max_position_embeddings': 8192, 'rms_norm_eps': 1e-5,
-         'rope_theta': 1000000.0, 'sliding_window': None,
-         'tie_word_embeddings': False, 'torch_dtype': 'bfloat16',
-         'bos_token_id': 1, 'eos_token_id': 2}
+SHAPE = rig.shape(2048, 5632, 8, 16, 4, 8192)
 
 # How near two tokens are, in logarithms, of which an answer may have either
 # where it was computed in another batch; 0: it has the same bits.  FAR is what
@@ -582,7 +572,7 @@ def make_model(args):
         subprocess.run([common.BUILD + '/mistral', 'inspect', args.path,
                         '--make-random', config, '--format', 'safetensors'],
                        check=True, stdout=subprocess.DEVNULL)
-        shutil.copy(TOKENIZER, args.path)
+        shutil.copy(rig.TOKENIZER, args.path)
 
     return args.path
 
@@ -614,8 +604,8 @@ def run(args, only):
             tap.skip(name, f'no {args.smol}: make model')
 
         elif name == 'made' and not args.path \
-                and not os.path.exists(TOKENIZER):
-            tap.skip(name, f'no {TOKENIZER}: make tokenizers')
+                and not os.path.exists(rig.TOKENIZER):
+            tap.skip(name, f'no {rig.TOKENIZER}: make tokenizers')
 
         else:
             tap.say('--', name)
@@ -626,9 +616,9 @@ def run(args, only):
     if not names:
         return
 
-    if not args.path and not os.path.exists(TOKENIZER):
+    if not args.path and not os.path.exists(rig.TOKENIZER):
         for name in names:
-            tap.skip(name, f'no {TOKENIZER}: make tokenizers')
+            tap.skip(name, f'no {rig.TOKENIZER}: make tokenizers')
         return
 
     def all_of_them():
