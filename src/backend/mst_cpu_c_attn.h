@@ -5,11 +5,11 @@
  * load does.  Keys and values are widened once for all queries, and each query
  * has one vector of sums at a time.
  *
- * The sums of mst_vec_c_fma.h ask for products that are multiples of the smallest
- * float, 2^-149, and sums in range.  That is so if what is multiplied is zero
- * or within bounds, of which the lower two multiply to 2^-100.  Else, and
- * where a sum is in doubt, the same chain is computed with care: bits are the
- * same.
+ * The sums of mst_vec_c_fma.h ask for products that are multiples of the
+ * smallest float, 2^-149, and sums in range.  That is so if what is multiplied
+ * is zero or within bounds, of which the lower two multiply to 2^-100.  Else,
+ * and where a sum is in doubt, the same chain is computed with care: bits are
+ * the same.
  */
 
 #ifndef MST_CPU_C_ATTN_H

@@ -7,11 +7,11 @@
  *     mst_cuda_tuned_test [libmst_cuda.so]
  */
 
-#include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cuda_rig.h"
+#include "entries.h"
 
 #define IDS  150
 
@@ -85,22 +85,7 @@ same(float *a, float *b)
 static void
 find(struct stat *st)
 {
-    DIR            *d;
-    uint32_t        n;
-    struct dirent  *e;
-
-    d = opendir(dir);
-    assert_non_null(d);
-
-    for (n = 0; (e = readdir(d)) != NULL; /* void */ ) {
-        if (e->d_name[0] != '.') {
-            snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
-            n++;
-        }
-    }
-
-    closedir(d);
-    assert_int_equal(n, 1);
+    assert_int_equal(entries(dir, path, sizeof(path)), 1);
     assert_int_equal(stat(path, st), 0);
     assert_int_equal(st->st_mode & 0777, 0600);
 }

@@ -13,7 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +21,7 @@
 
 #include "backend/mst_cuda_size.h"
 #include "backend/mst_tuned.h"
+#include "entries.h"
 #include "fake_cuda.h"
 #include "model/mst_forward.h"
 #include "mst_model_gguf.h"
@@ -435,31 +435,6 @@ test_carriers(void **state)
 }
 
 
-/* entries of the directory; the path of the last one */
-
-static uint32_t
-entries(char *path, size_t size)
-{
-    DIR            *d;
-    uint32_t        n;
-    struct dirent  *e;
-
-    d = opendir(dir);
-    assert_non_null(d);
-
-    for (n = 0; (e = readdir(d)) != NULL; /* void */ ) {
-        if (e->d_name[0] != '.') {
-            (void) snprintf(path, size, "%s/%s", dir, e->d_name);
-            n++;
-        }
-    }
-
-    closedir(d);
-
-    return n;
-}
-
-
 /* GEMMs chosen, and of them as before */
 
 static void
@@ -560,7 +535,7 @@ test_tuned(void **state)
     assert_true(n >= 5);
     assert_int_equal(before, 0);
     measured = fake->products;
-    assert_int_equal(entries(path, sizeof(path)), 1);
+    assert_int_equal(entries(dir, path, sizeof(path)), 1);
 
     /* the next ones do not */
 
