@@ -117,6 +117,10 @@ sub lines {
         push @bad, "$at: tab" if $raw->[$i] =~ /\t/;
         push @bad, "$at: space at end" if $raw->[$i] =~ /\s$/;
         push @bad, "$at: // comment" if $code->[$i] =~ m{//};
+        push @bad, "$at: an empty line before it"
+            if $i > 0 && $raw->[$i] =~ /^\s*\};?$/ && $raw->[$i - 1] eq '';
+        push @bad, "$at: a third empty line"
+            if $i > 1 && !grep { $_ ne '' } @$raw[$i - 2 .. $i];
     }
 
     push @bad, 'an empty line at the end' if @$raw && $raw->[-1] eq '';

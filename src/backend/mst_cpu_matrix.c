@@ -498,7 +498,6 @@ mst_cpu_matrix_norm_max(mst_matrix_t *m)
                sizeof(norm));
 
         for (i = 0; i < MST_CPU_LANES; i++) {
-
             if (!isfinite(norm[i])) {
                 m->coarse.base = NULL;
                 return;

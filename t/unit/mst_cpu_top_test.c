@@ -132,7 +132,6 @@ make_rig(rig_t *r, uint32_t threads, const char *isa)
     for (i = 0; i < (size_t) VOCAB * DIM; i++) {
         r->embd[i] *= i / DIM == 77 ? 0 : i % 61 == 0 ? 30 : 1;
     }
-
 }
 
 
