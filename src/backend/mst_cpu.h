@@ -157,6 +157,7 @@ typedef struct {
     uint32_t             tiles;    /* of the head */
     uint32_t             rest;     /* steps to come without, since it did not
                                       pay */
+    uint32_t             bad;      /* times in a row that it did not */
     uint64_t             exact;    /* tiles computed in full for a row; all
                                       threads add */
     uint32_t             stride;   /* rows in whole cache lines */

@@ -42,8 +42,9 @@
  *
  * A row whose numbers no bound holds for (NaN, infinities, products that might
  * overflow) has its logits computed, all of them, and with it the other rows
- * of the step.  Where bounds say too little, the next steps compute all logits
- * at once.
+ * of the step.  Where bounds say too little twice in a row and more, the next
+ * steps compute all logits at once: in a text that is a step here and there,
+ * in noise one after the other.
  */
 
 #include <math.h>
@@ -56,8 +57,8 @@
 #define MST_CPU_TOP_LARGE  1e35        /* no sum below it overflows */
 #define MST_CPU_TOP_ROWS   4           /* that a thread prepares at a time */
 #define MST_CPU_TOP_FEW    4           /* not worth it: more than one tile of so
-                                          many in full ... */
-#define MST_CPU_TOP_REST   31          /* ... and so many steps go without */
+                                          many in full; after so many times */
+#define MST_CPU_TOP_BAD    5           /* 0, 1, 3 .. 2^5 - 1 steps go without */
 
 /* bytes of a block's digits */
 #define MST_CPU_TOP_DIGITS (MST_CPU_DIGITS * MST_CPU_BLOCK)
@@ -528,9 +529,13 @@ mst_cpu_top_end(mst_backend_t *b)
 
     t = &b->top;
 
-    if (t->rows && t->exact > (uint64_t) t->rows * t->tiles / MST_CPU_TOP_FEW)
+    if (t->rows && t->exact <= (uint64_t) t->rows * t->tiles / MST_CPU_TOP_FEW)
     {
-        t->rest = MST_CPU_TOP_REST;
+        t->bad = 0;
+
+    } else if (t->rows) {
+        t->rest = (1u << t->bad) - 1;
+        t->bad = mst_cpu_min(t->bad + 1, MST_CPU_TOP_BAD);
     }
 
     for (row = 0; row < t->rows && !t->full; row++) {

@@ -433,26 +433,42 @@ test_scales(void **state)
 }
 
 
-/* a head of which every row may win: the next steps do not try, then one
-   does */
+/* a head of which every row may win: once is no reason to do without, then it
+   is tried less and less often, until it pays again */
 
 static void
 test_rest(void **state)
 {
-    rig_t         r;
-    uint32_t      i, ids[1] = { 5 }, top[1];
-    const float  *logits;
+    rig_t                r;
+    uint8_t             *head;
+    uint32_t             i, k, ids[1] = { 5 }, top[1];
+    const float         *logits;
+    const mst_matrix_t  *near;
+
+    static const uint32_t  rest[] = { 0, 1, 3, 7, 15, 31, 31 };
 
     (void) state;
 
     open_rig(&r, 1, NULL, 0, NEAR);
-    assert_int_equal(run(&r, ids, 1, top, &logits), 1);
 
-    for (i = 0; i < 31; i++) {
-        assert_int_equal(run(&r, ids, 1, top, &logits), 0);
+    for (i = 0; i < sizeof(rest) / sizeof(*rest); i++) {
+        assert_int_equal(run(&r, ids, 1, top, &logits), 1);
+
+        for (k = 0; k < rest[i]; k++) {
+            assert_int_equal(run(&r, ids, 1, top, &logits), 0);
+        }
     }
 
+    near = r.m[1];
+    head = make_head(RANDOM, 0);
+    r.m[1] = matrix(r.b, MST_MATRIX_HEAD, MST_TYPE_Q8_0, head);
+    free(head);
     assert_int_equal(run(&r, ids, 1, top, &logits), 1);
+
+    r.m[1] = near;
+    assert_int_equal(run(&r, ids, 1, top, &logits), 1);
+    assert_int_equal(run(&r, ids, 1, top, &logits), 1);
+    assert_int_equal(run(&r, ids, 1, top, &logits), 0);
     close_rig(&r);
 }
 
