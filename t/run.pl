@@ -56,7 +56,7 @@ my @tests = @ARGV ? @ARGV : (
     $ENV{LONG} ? (glob 't/clients-slow/*_test.py') : (),
 );
 
-my $slow = qr{^$build/san/t/mst_(?:engine_model|forward)_test$
+my $slow = qr{^$build/san/t/mst_(?:engine_model|forward(?:_real)?)_test$
               |^san:t/(?:directives|life_long)\.t$|^t/(?:fuzz|tsan)\.t$}x;
 
 @tests = ((grep { /$slow/ } @tests), (grep { !/$slow/ } @tests));
