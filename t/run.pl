@@ -57,7 +57,8 @@ my @tests = @ARGV ? @ARGV : (
 );
 
 my $slow = qr{^$build/san/t/mst_(?:engine_model|forward(?:_real)?)_test$
-              |^san:t/(?:directives|life_long)\.t$|^t/(?:fuzz|tsan)\.t$}x;
+              |^san:t/(?:directives(?:_location)?|life_long)\.t$
+              |^t/(?:fuzz|tsan)\.t$}x;
 
 @tests = ((grep { /$slow/ } @tests), (grep { !/$slow/ } @tests));
 
