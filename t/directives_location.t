@@ -18,6 +18,19 @@ mkdir "$prefix/dir";
 write_file("$prefix/plain", "plain\n");
 POSIX::mkfifo("$prefix/fifo", 0600);
 
+# what docs/directives.md gives as a default may be written
+
+my $docs = do { local (@ARGV, $/) = 'docs/directives.md'; <> };
+my (@http, @location);
+
+while ($docs =~ /^    Default:  (mistral_.*;)\n    Context:  (.*)$/mg) {
+    push @{ $2 eq 'http' ? \@http : \@location }, $1;
+}
+
+cmp_ok(scalar(@location), '>', 20, 'there are defaults');
+passes("$null @http server { location / { mistral_pass n; @location } }",
+       'the documented defaults');
+
 # locations
 
 my $d = 'server { location /';

@@ -53,13 +53,40 @@ for my $word ($docs =~ /^## (mistral_\w+)$/mg) {
     ok($name{$word}, "$word of docs/directives.md exists");
 }
 
+# where a directive may stand; mistral_task is two, a block and a line
+
+my %word = (MAIN => 'http', SRV => 'server', LOC => 'location',
+            LIF => 'if in location', LMT => 'limit_except');
+my ($auth) = $source =~ /^\s+(NGX_HTTP_\w+(?:\|\w+)*\|NGX_HTTP_LMT_CONF)$/m;
+my (%place, %said);
+
+while ($source =~ /\{\ ngx_string\("(mistral_\w+)"\),\s+
+                   (NGX_HTTP_[\w|\s]+),\s+ngx_/gx)
+{
+    my ($name, $flags) = ($1, $2);
+
+    $flags =~ s/NGX_HTTP_MISTRAL_AUTH_CONF/$auth/;
+    push @{ $place{$name} }, join ', ', map { $word{$_} // () }
+                             $flags =~ /NGX_HTTP_(\w+?)_CONF/g;
+}
+
+while ($docs =~ /^## (mistral_\w+)\n(.*?)(?=^#|\z)/gms) {
+    my ($name, $text) = ($1, $2);
+
+    $said{$name} = [ $text =~ /^    Context:  (.*)$/mg ];
+}
+
+is_deeply($said{$_}, $place{$_}, "$_: where it may stand")
+    for sort keys %place;
+
 # the parameters of the model block
 
-for my $name (qw/ path device dtype kv_cache context max_batch prefill_chunk
-                  alias reload engine_timeout weight_layouts
-                  batch_invariant tuning_cache thermal_limit /)
-{
-    like($source, qr/ngx_string\("$name"\)/, "$name is in the source");
+my @params = slurp('src/gateway/ngx_http_mistral_model.c')
+             =~ /^    \{ ngx_string\("(\w+)"\), \d+, \d+,$/mg;
+
+ok(scalar(@params) > 15, 'the table of parameters was found');
+
+for my $name (@params) {
     like($docs, qr/^### $name$/m, "$name is in docs/directives.md");
     like($tests, qr/^\s*$name\s/m, "$name is in a test");
 }
