@@ -1,6 +1,8 @@
 
 /*
  * What is served, by the end of the URI, whatever the location's prefix.
+ *
+ * Tables that nobody changes: any thread.
  */
 
 #ifndef MST_API_H

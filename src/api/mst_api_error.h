@@ -1,6 +1,7 @@
 
 /*
- * An error as the OpenAI API shows it.  Set once, by whoever finds it.
+ * An error as the OpenAI API shows it.  Set once, by whoever finds it.  It
+ * belongs to one request.
  */
 
 #ifndef MST_API_ERROR_H

@@ -3,6 +3,8 @@
  * Whether a request fits the model that is to answer it: its ids the
  * vocabulary, its experts the layers, its prompts and answers the context.
  * What does not fit is 400, in a sentence with both numbers.
+ *
+ * Keeps nothing: a worker asks it of each request, before a queue place.
  */
 
 #ifndef MST_FIT_H

@@ -2,6 +2,8 @@
 /*
  * JSON at the door: a text that is read at once (in pieces: mst_json_read.h),
  * and a writer of strings and numbers.
+ *
+ * Keeps nothing: any thread, each with its own text and buffer.
  */
 
 #ifndef MST_JSON_H

@@ -1,8 +1,8 @@
 
 /*
- * Answers as JSON and as server-sent events.  Writers append to a buffer
- * and never look back, so that a stream's chunks and a whole answer come
- * from the same code.
+ * Answers as JSON and as server-sent events.  Writers append to a buffer and
+ * never look back, so that a stream's chunks and a whole answer come from the
+ * same code.  One thread an answer.
  */
 
 #ifndef MST_REPLY_H

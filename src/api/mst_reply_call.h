@@ -3,8 +3,8 @@
  * Calls of tools as they are written into an answer: elements of
  * "tool_calls" as JSON, gathered while the answer runs.
  *
- * A stream's reader empties the buffer with each chunk, and what follows
- * names its call by index; a whole answer keeps all.
+ * A stream's reader empties the buffer with each chunk, and what follows names
+ * its call by index; a whole answer keeps all.  One per answer, one thread.
  */
 
 #ifndef MST_REPLY_CALL_H

@@ -1,8 +1,8 @@
 
 /*
  * Log-probabilities of an answer's tokens, gathered as JSON pieces while it
- * runs.  For text completions the four arrays of the old API are built side
- * by side.
+ * runs.  For text completions the four arrays of the old API are built side by
+ * side.  One per answer, one thread.
  */
 
 #ifndef MST_REPLY_LOGPROBS_H

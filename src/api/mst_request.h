@@ -4,7 +4,10 @@
  * checked.  Unknown fields are ignored; known fields that this build does
  * not serve are 400 with code "unsupported", never ignored.
  *
- * A request owns its memory; strings point into it.  No nginx, no tokens.
+ * A request owns its memory; strings point into it.  No nginx, no tokens.  A
+ * request belongs to one thread, and so does what reads its parts
+ * (mst_field.h, mst_chat.h, mst_call.h, mst_input.h, mst_sampling.h,
+ * mst_tools.h, mst_unserved.h): a worker's, or a test's.
  */
 
 #ifndef MST_REQUEST_H

@@ -4,6 +4,8 @@
  *
  * However many texts there are, the chat then begins with one system message
  * and templates that know one system prompt show it whole.
+ *
+ * For one request, on its thread.
  */
 
 #ifndef MST_SYSTEM_H

@@ -4,6 +4,8 @@
  * mst_cpu_c.c include their mst_vec_*.h, then this file.  The order of the
  * operations is the promise that all three give the same bits, and that a
  * row's bits depend on nothing but the row.
+ *
+ * They keep nothing and are called by any thread of the pool.
  */
 
 #ifndef MST_CPU_KERNEL_H

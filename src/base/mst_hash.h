@@ -4,6 +4,8 @@
  * (public domain), good enough for tables whose keys are compared.  It is
  * no protection against chosen collisions: whoever hashes a client's bytes
  * bounds its chains or compares and accepts the slow path.
+ *
+ * Keeps nothing: any thread.
  */
 
 #ifndef MST_HASH_H

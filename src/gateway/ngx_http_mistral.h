@@ -35,6 +35,10 @@
  *   series.c    counters by consumer and tag (labels.c)
  *   variables.c $mistral_*; state.c those of an engine, tag.c those of
  *               mistral_tag, trace.c ids
+ *
+ * All of it runs on nginx's one thread: directives, merges and what is called
+ * init_module in the master (nginx -t, too), everything else in a worker,
+ * unless its file says so.
  */
 
 #ifndef NGX_HTTP_MISTRAL_H

@@ -3,6 +3,8 @@
  * Every reason why a model would not run, for who wants to hear them all: a
  * check that has somebody to tell says why it fails and goes on with the
  * next.  Without one (NULL) the first that fails is the end.
+ *
+ * One check, one thread: mistral inspect listens, nginx and the engine do not.
  */
 
 #ifndef MST_FAULT_H

@@ -2,6 +2,8 @@
 /*
  * The roles of a model's tensors: which a configuration asks for, in which
  * shape, and what each naming calls them.
+ *
+ * Tables that nobody changes: any thread.
  */
 
 #ifndef MST_WEIGHT_H

@@ -3,8 +3,9 @@
  * Upper and lower case of texts, by Unicode's simple mapping (glibc's
  * tables) and the few letters that become two.
  *
- * mst_case_open() is called once, when a configuration is read; without it,
- * or on a system without the locale C.UTF-8, only ASCII has case.
+ * mst_case_open() is called once, when a configuration is read; without it, or
+ * on a system without the locale C.UTF-8, only ASCII has case.  Any thread
+ * afterwards, each with its own mst_work_t.
  */
 
 #ifndef MST_CASE_H

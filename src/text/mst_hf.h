@@ -6,6 +6,8 @@
  * What its normalizer and pre-tokenizer say is recognised, not executed: any
  * other combination is refused with a sentence.  Added tokens that are
  * special are control tokens and never found in text.
+ *
+ * Once, while the vocabulary is made ready: the master, or a tool.
  */
 
 #ifndef MST_HF_H

@@ -1,6 +1,8 @@
 
 /*
  * Values spelled as Python spells them: str() and repr().
+ *
+ * As all of a template's run: one thread, which has the mst_work_t.
  */
 
 #ifndef MST_PYTHON_H

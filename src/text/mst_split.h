@@ -14,6 +14,8 @@
  *   TEKKEN  [^\r\n\p{L}\p{N}]?U*W+|[^\r\n\p{L}\p{N}]?U+W*|\p{N}
  *           | ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+
  *           with U = Lu Lt Lm Lo M and W = Ll Lm Lo M
+ *
+ * One per text; any thread.
  */
 
 #ifndef MST_SPLIT_H

@@ -7,6 +7,8 @@
  * the first default_vocab_size - default_num_special_tokens are used;
  * special_tokens of {rank, token_str}, or none in old files, which then have
  * the twenty of version 3.  id = rank + default_num_special_tokens.
+ *
+ * Once, while the vocabulary is made ready: the master, or a tool.
  */
 
 #ifndef MST_TEKKEN_H

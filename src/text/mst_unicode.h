@@ -4,6 +4,8 @@
  * of Unicode 16, which the reference implementations' regular expressions
  * use, plus the 13 numbers that Unicode 17 added, which one digit splitter
  * knows already.
+ *
+ * Tables that nobody changes: any thread.
  */
 
 #ifndef MST_UNICODE_H

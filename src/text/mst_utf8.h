@@ -3,6 +3,8 @@
  * UTF-8: an incremental decoder that replaces what is invalid (one U+FFFD
  * per maximal invalid part, as WHATWG and Python do, or one per byte, as
  * SentencePiece does), and a validator.
+ *
+ * Keeps nothing but what is given: any thread.
  */
 
 #ifndef MST_UTF8_H
