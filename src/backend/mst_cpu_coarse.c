@@ -25,8 +25,14 @@
 #include "backend/mst_cpu.h"
 
 #define MST_CPU_COARSE_UP     (1 + 1e-6)       /* more than a float loses */
-#define MST_CPU_COARSE_TURN   251              /* weight + 128, above it */
 #define MST_CPU_COARSE_MOST   127
+#define MST_CPU_COARSE_FOURS  4                /* of lanes */
+
+
+/* what four lanes have in 64 bytes, in a register of any machine */
+typedef uint8_t   mst_cpu_coarse_bytes_t __attribute__((vector_size(16)));
+typedef uint16_t  mst_cpu_coarse_words_t __attribute__((vector_size(16)));
+typedef uint32_t  mst_cpu_coarse_lanes_t __attribute__((vector_size(16)));
 
 
 /* what is summed up over the blocks of a tile, by lane */
@@ -47,74 +53,91 @@ mst_cpu_coarse_size(uint32_t width)
 }
 
 
-/* lanes with a weight that would round to 16: all ones in their bytes */
+/* lanes with a weight that would round to 16, one of at least 252 and no other:
+   all ones in their bytes */
 
 static void
-mst_cpu_coarse_turned(const uint8_t *from, uint8_t *turn)
+mst_cpu_coarse_turned(const uint8_t *from, mst_cpu_coarse_words_t *turn)
 {
-    uint8_t   most[64];
-    uint32_t  i, k;
+    uint32_t                i, r;
+    mst_cpu_coarse_bytes_t  any, v;
 
-    memcpy(most, from, sizeof(most));
+    for (r = 0; r < MST_CPU_COARSE_FOURS; r++) {
+        any = (mst_cpu_coarse_bytes_t) { 0 };
 
-    for (i = 1; i < 8; i++) {
-        for (k = 0; k < 64; k++) {
-            most[k] = most[k] > from[64 * i + k] ? most[k] : from[64 * i + k];
-        }
-    }
-
-    for (k = 0; k < 64; k += 4) {
-        for (i = 1; i < 4; i++) {
-            most[k] = most[k] > most[k + i] ? most[k] : most[k + i];
+        for (i = 0; i < 8; i++) {
+            memcpy(&v, from + 64 * i + 16 * r, sizeof(v));
+            any |= (mst_cpu_coarse_bytes_t) ((v & 252) == 252);
         }
 
-        memset(turn + k, most[k] > MST_CPU_COARSE_TURN ? 255 : 0, 4);
+        turn[r] = (mst_cpu_coarse_words_t)
+                  ((mst_cpu_coarse_lanes_t) any != 0);
     }
 }
 
 
-/* codes of one block, and by lane the sums of q^2 and of (q - 8 h)^2 */
+/* w, of two bytes of each lane, to 8 h, and sums of q^2 and (q - 8 h)^2;
+   returns h + 16 */
+
+static inline mst_cpu_coarse_words_t
+mst_cpu_coarse_code(mst_cpu_coarse_words_t w, mst_cpu_coarse_words_t *size,
+    mst_cpu_coarse_words_t *left)
+{
+    mst_cpu_coarse_words_t  h, e;
+
+    h = (w + 4) >> 3;
+    h -= h >> 5;                               /* 32, of 252 .. 256 */
+    e = w - (h << 3);
+    *left += e * e;
+    w -= 128;
+    *size += w * w;
+
+    return h;
+}
+
+
+/* codes of four lanes of a block, and the sums of q^2 and of (q - 8 h)^2 */
 
 static void
-mst_cpu_coarse_codes(const uint8_t *from, const uint8_t *turn, uint8_t *to,
-    uint32_t *size, uint32_t *left)
+mst_cpu_coarse_four(const uint8_t *from, mst_cpu_coarse_words_t turn,
+    uint8_t *to, uint32_t *size, uint32_t *left)
 {
-    int16_t    e, h, v;
-    uint8_t    code[8][64];
-    uint16_t   lost[64];
-    uint32_t   all[64], i, k;
+    uint32_t                i;
+    mst_cpu_coarse_lanes_t  all;
+    mst_cpu_coarse_words_t  code[8], fifth, lost, odd, square, turned, v;
 
-    memset(lost, 0, sizeof(lost));
-    memset(all, 0, sizeof(all));
-
-    for (i = 0; i < 8; i++) {
-        for (k = 0; k < 64; k++) {
-            v = turn[k] ? (int16_t) (256 - from[64 * i + k])
-                        : (int16_t) from[64 * i + k];
-            h = (int16_t) ((v + 4) >> 3);
-            h = h > 31 ? 31 : h;
-            e = (int16_t) (v - 8 * h);
-            lost[k] = (uint16_t) (lost[k] + e * e);
-            all[k] += (uint32_t) ((v - 128) * (v - 128));
-            code[i][k] = (uint8_t) h;
-        }
-    }
-
-    memset(to, 0, 320);
+    all = (mst_cpu_coarse_lanes_t) { 0 };
+    lost = (mst_cpu_coarse_words_t) { 0 };
+    fifth = lost;
+    turned = turn & 256;
 
     for (i = 0; i < 8; i++) {
-        for (k = 0; k < 64; k++) {
-            to[64 * (i % 4) + k] |= (uint8_t) ((code[i][k] & 15) << i / 4 * 4);
-            to[256 + k] |= (uint8_t) (code[i][k] >> 4 << i);
-        }
+        memcpy(&v, from + 64 * i, sizeof(v));
+
+        /* 256 - v where it is turned; four squares in 16 bits each, then two
+           in 32 */
+
+        odd = ((v >> 8) ^ turn) - turn + turned;
+        v = ((v & 255) ^ turn) - turn + turned;
+        square = (mst_cpu_coarse_words_t) { 0 };
+        v = mst_cpu_coarse_code(v, &square, &lost);
+        v |= mst_cpu_coarse_code(odd, &square, &lost) << 8;
+        all += ((mst_cpu_coarse_lanes_t) square & 65535)
+               + ((mst_cpu_coarse_lanes_t) square >> 16);
+        fifth |= ((v >> 4) & 0x0101) << (uint16_t) i;
+        code[i] = v & 0x0f0f;
     }
 
-    for (i = 0; i < MST_CPU_LANES; i++) {
-        size[i] = all[4 * i] + all[4 * i + 1] + all[4 * i + 2]
-                  + all[4 * i + 3];
-        left[i] = (uint32_t) lost[4 * i] + lost[4 * i + 1] + lost[4 * i + 2]
-                  + lost[4 * i + 3];
+    for (i = 0; i < 4; i++) {
+        v = code[i] | code[4 + i] << 4;
+        memcpy(to + 64 * i, &v, sizeof(v));
     }
+
+    memcpy(to + 256, &fifth, sizeof(fifth));
+    memcpy(size, &all, sizeof(all));
+    all = ((mst_cpu_coarse_lanes_t) lost & 65535)
+          + ((mst_cpu_coarse_lanes_t) lost >> 16);
+    memcpy(left, &all, sizeof(all));
 }
 
 
@@ -126,17 +149,22 @@ mst_cpu_coarse_block(const uint8_t *from, uint8_t *to, float *norms,
 {
     float      d, eight;
     double     norm;
-    uint8_t    turn[64];
     uint16_t   h;
     uint32_t   lane, left[MST_CPU_LANES], size[MST_CPU_LANES];
 
+    mst_cpu_coarse_words_t  turn[MST_CPU_COARSE_FOURS];
+
     mst_cpu_coarse_turned(from, turn);
-    mst_cpu_coarse_codes(from, turn, to, size, left);
+
+    for (lane = 0; lane < MST_CPU_LANES; lane += 4) {
+        mst_cpu_coarse_four(from + 4 * lane, turn[lane / 4], to + 4 * lane,
+                            size + lane, left + lane);
+    }
 
     for (lane = 0; lane < MST_CPU_LANES; lane++) {
         memcpy(&h, from + 512 + 2 * lane, 2);
         d = mst_f16_to_f32(h);
-        h = mst_f32_to_f16(turn[4 * lane] ? -8 * d : 8 * d);
+        h = mst_f32_to_f16(turn[lane / 4][lane % 4 * 2] ? -8 * d : 8 * d);
         memcpy(to + 320 + 2 * lane, &h, 2);
         eight = mst_f16_to_f32(h);
 
@@ -151,7 +179,8 @@ mst_cpu_coarse_block(const uint8_t *from, uint8_t *to, float *norms,
         norms[lane] = (float) (norm * MST_CPU_COARSE_UP);
         s->size[lane] += (double) d * (double) d * size[lane];
         s->left[lane] += norm * norm;
-        s->most[lane] = fmaxf(s->most[lane], norms[lane]);
+        s->most[lane] = norms[lane] > s->most[lane] ? norms[lane]
+                                                    : s->most[lane];
     }
 }
 

@@ -52,10 +52,12 @@ make_tile(uint8_t *t, uint32_t n)
         for (i = 0; i < 512; i++) {
             t[i] = (uint8_t) (rig_random() >> 7);
 
-            /* smaller ones, so that blocks are turned and not; extremes */
+            /* smaller ones, so that blocks are turned and not; extremes; up to
+               the largest that are not turned */
 
-            t[i] = n % 3 == 1 ? (uint8_t) (128 + (t[i] - 128) / 9)
-                   : n % 3 == 2 ? t[i] & 1 ? 255 : 0 : t[i];
+            t[i] = n % 4 == 1 ? (uint8_t) (128 + (t[i] - 128) / 9)
+                   : n % 4 == 2 ? t[i] & 1 ? 255 : 0
+                   : n % 4 == 3 ? (uint8_t) (251 - t[i] % 180) : t[i];
         }
 
         for (i = 0; i < 16; i++) {
@@ -108,6 +110,36 @@ check_lane(const uint8_t *tile, const uint8_t *coarse, uint32_t lane)
 }
 
 
+/* 8 d * h, or -8 d * -h where some q of the block is above 123 */
+
+static void
+check_codes(const uint8_t *tile, const uint8_t *coarse, uint32_t lane)
+{
+    int        h, q[32], turn;
+    float      d;
+    uint16_t   f16;
+    uint32_t   b, k;
+
+    for (b = 0; b < BLOCKS; b++, tile += 544, coarse += 352) {
+        memcpy(&f16, tile + 512 + 2 * lane, 2);
+        d = 8 * mst_f16_to_f32(f16);
+        turn = 0;
+
+        for (k = 0; k < 32; k++) {
+            q[k] = tile[64 * (k / 4) + 4 * lane + k % 4] - 128;
+            turn |= q[k] > 123;
+        }
+
+        for (k = 0; k < 32; k++) {
+            h = (int) floor(((turn ? -q[k] : q[k]) + 4) / 8.0);
+            h = h > 15 ? 15 : h;
+            assert_true(coarse_weight(coarse, lane, k)
+                        == h * (double) (turn ? -d : d));
+        }
+    }
+}
+
+
 static void
 test_bounds(void **state)
 {
@@ -126,6 +158,7 @@ test_bounds(void **state)
 
         for (lane = 0; lane < 16; lane++) {
             check_lane(tile, coarse, lane);
+            check_codes(tile, coarse, lane);
         }
     }
 
