@@ -234,8 +234,8 @@ mst_cpu_matrix_pack_unit(const mst_cpu_pack_t *pack, uint32_t unit)
 }
 
 
-/* by the threads that will read them: who touches memory first has it on its
-   node */
+/* by the threads that will read them, if they come in time: who touches memory
+   first has it on its node */
 
 static void
 mst_cpu_matrix_pack(void *data, uint32_t phase, uint32_t thread, int last)
@@ -569,7 +569,6 @@ mst_cpu_matrix(mst_backend_t *b, mst_matrix_kind_t kind,
     job.run = mst_cpu_matrix_pack;
     job.data = &pack;
     job.n_phases = 1;
-    job.all = 1;
 
     mst_cpu_pool_run(b->pool, &job);
     mst_cpu_matrix_norm_max(m);

@@ -282,12 +282,18 @@ mst_cpu_pool_work(mst_cpu_pool_t *p, uint64_t word, uint32_t thread)
 
 
 /* the end of a phase: half the patience after a wait that was too long for
-   it, twice after one that was not */
+   it, twice after one that was not.  A job for all would only be kept up by
+   who slept. */
 
 static void
-mst_cpu_pool_meet(mst_cpu_pool_t *p, uint32_t seen)
+mst_cpu_pool_meet(mst_cpu_pool_t *p, uint32_t seen, int all)
 {
     uint32_t  n;
+
+    if (all) {
+        (void) mst_cpu_pool_await(p, seen, 0, p->spins);
+        return;
+    }
 
     n = __atomic_load_n(&p->patience, __ATOMIC_RELAXED);
 
@@ -352,7 +358,7 @@ mst_cpu_pool_run(mst_cpu_pool_t *p, const mst_cpu_pool_job_t *job)
             seen = mst_cpu_pool_work(p, word, 0);
         }
 
-        mst_cpu_pool_meet(p, seen);
+        mst_cpu_pool_meet(p, seen, job->all);
 
     } while (mst_cpu_pool_number(__atomic_load_n(p->look, __ATOMIC_ACQUIRE))
              != end);
@@ -397,6 +403,7 @@ mst_cpu_pool_stay(const mst_cpu_pool_t *p)
 static void *
 mst_cpu_pool_thread(void *data)
 {
+    int                    all;
     uint32_t               index, seen;
     uint64_t               word;
     mst_cpu_pool_t        *p;
@@ -420,8 +427,9 @@ mst_cpu_pool_thread(void *data)
         word = mst_cpu_pool_begin(p, seen);
 
         if (word) {
+            all = p->job.all;                  /* until the phase is left */
             seen = mst_cpu_pool_work(p, word, index);
-            mst_cpu_pool_meet(p, seen);
+            mst_cpu_pool_meet(p, seen, all);
         }
     }
 }

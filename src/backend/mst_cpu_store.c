@@ -34,6 +34,8 @@
 #define MST_CPU_STORE_MAGIC   0x3245524f5453544dull
 #define MST_CPU_STORE_HUGE    ((uint64_t) 2 << 20)
 #define MST_CPU_STORE_STEP    ((uint64_t) 64 << 20)    /* the file grows by */
+#define MST_CPU_STORE_TOUCH   4        /* huge pages at once at least, where
+                                          matrices are small */
 #define MST_CPU_STORE_LOOK    (20 * MST_MS)
 #define MST_CPU_STORE_STILL   (10 * MST_S)     /* so long without progress: it
                                                   is not waited for */
@@ -225,20 +227,19 @@ mst_cpu_store_wait(mst_cpu_store_t *s, mst_err_t *err)
 }
 
 
-/* one byte of each, and the rest is zeros of a huge page */
+/* one byte of each, and the rest is zeros of a huge page.  One call for all:
+   each waits until every core has emptied a list. */
 
 static int
 mst_cpu_store_collapse(unsigned char *p, uint64_t n)
 {
-    int       rc;
     uint64_t  i;
 
-    for (i = 0, rc = 0; i < n; i++, p += MST_CPU_STORE_HUGE) {
-        *(volatile unsigned char *) p = 0;
-        rc |= madvise(p, MST_CPU_STORE_HUGE, MADV_COLLAPSE);
+    for (i = 0; i < n; i++) {
+        *(volatile unsigned char *) (p + i * MST_CPU_STORE_HUGE) = 0;
     }
 
-    return rc;
+    return n ? madvise(p, n * MST_CPU_STORE_HUGE, MADV_COLLAPSE) : 0;
 }
 
 
@@ -389,6 +390,22 @@ mst_cpu_store_touch(void *data, uint32_t phase, uint32_t thread, int last)
 }
 
 
+/* huge pages up to the end, or a few more where the file has them */
+
+static uint64_t
+mst_cpu_store_pages(const mst_cpu_store_t *s, uint64_t end)
+{
+    uint64_t  least, most;
+
+    least = (end - s->huge + MST_CPU_STORE_HUGE - 1) / MST_CPU_STORE_HUGE;
+    most = ((s->size < s->map_size ? s->size : s->map_size) - s->huge)
+           / MST_CPU_STORE_HUGE;
+    most = most < MST_CPU_STORE_TOUCH ? most : MST_CPU_STORE_TOUCH;
+
+    return least > most ? least : most;
+}
+
+
 static int
 mst_cpu_store_grow(mst_cpu_store_t *s, mst_backend_t *b, uint64_t end,
     mst_err_t *err)
@@ -416,7 +433,7 @@ mst_cpu_store_grow(mst_cpu_store_t *s, mst_backend_t *b, uint64_t end,
 
     if (end > s->huge) {
         t.from = s->map + s->huge;
-        t.n = (end - s->huge + MST_CPU_STORE_HUGE - 1) / MST_CPU_STORE_HUGE;
+        t.n = mst_cpu_store_pages(s, end);
         t.threads = b->threads;
 
         job.run = mst_cpu_store_touch;
@@ -476,7 +493,8 @@ mst_cpu_store_seal(mst_cpu_store_t *s, mst_err_t *err)
     }
 
     h = (mst_cpu_store_head_t *) (void *) s->map;
-    s->size = s->huge;
+    s->size = (s->used + MST_CPU_STORE_HUGE - 1) / MST_CPU_STORE_HUGE
+              * MST_CPU_STORE_HUGE;
     h->size = s->size;
     h->sum = mst_cpu_store_sum(h);
 
