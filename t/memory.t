@@ -96,7 +96,7 @@ sub back {
     my ($what) = @_;
 
     SKIP: {
-        skip 'a sanitizer keeps memory', 1 if $ENV{ASAN_OPTIONS};
+        skip 'a sanitizer keeps memory', 1 if sanitized();
 
         ok(wait_for(sub { kib('VmRSS') < $Before + 2 * $MiB }),
            "$what: all is back")

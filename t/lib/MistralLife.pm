@@ -35,7 +35,7 @@ our @EXPORT = qw/ server use_server conf nginx reload run_nginx stop_nginx
                   gone fds has_peer foreign_fds request get fetch chat post
                   answer stream_of stream read_some finish read_all status ready wait_for log_text
                   log_since mark no_alerts nothing_left slurp write_file
-                  free_port text user time_out $Build $Nginx /;
+                  free_port text user time_out sanitized $Build $Nginx /;
 
 our $Build = abs_path($ENV{BUILD} || 'build');
 our $Nginx = $ENV{TEST_NGINX_BINARY} || '/usr/sbin/nginx';
@@ -61,6 +61,13 @@ sub time_out {
 
     $SIG{ALRM} = sub { die "$0 hangs\n" };
     alarm 4 * $seconds;
+}
+
+
+# built with ASan, which keeps what is freed and takes ten times as long
+
+sub sanitized {
+    return slurp("$Build/mistral") =~ /libasan\.so/;
 }
 
 
