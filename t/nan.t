@@ -188,7 +188,7 @@ sub poison {
         open my $f, '+<:raw', $path or die "$path: $!";
         read $f, my $n, 8;
         $n = unpack 'Q<', $n;
-        read $f, my $head, $n;
+        read $f, my ($head), $n;
 
         my $t = decode_json($head)->{$name} or next;
         my $size = $t->{shape}[1] * 2;
