@@ -48,7 +48,9 @@ sub inspect {
     is($m->{block_bytes}, $m->{block_tokens} * 30 * 3 * 2 * 64 * 4,
        'inspect: a block is keys and values of all layers');
     is($m->{kv}, $blocks * $m->{block_bytes}, 'inspect: KV');
-    is($m->{total}, $m->{kv} + $m->{weights}, 'inspect: together');
+    is($m->{coarse_head}, 49152 / 16 * 6784, 'inspect: a copy of the head');
+    is($m->{total}, $m->{kv} + $m->{weights} + $m->{coarse_head},
+       'inspect: together');
 
     $r = run('inspect', $Model, '--context', 8193);
     is($r->{code}, 78, 'inspect, context: exit code');

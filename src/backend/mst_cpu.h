@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "backend/mst_backend.h"
+#include "backend/mst_cpu_coarse.h"
 #include "backend/mst_cpu_isa.h"
 #include "backend/mst_cpu_mem.h"
 #include "backend/mst_cpu_pool.h"
@@ -315,12 +316,6 @@ void mst_cpu_gate(mst_backend_t *b, const mst_cpu_cmd_t *cmd, uint32_t unit,
 int mst_cpu_experts_init(mst_backend_t *b, mst_err_t *err);
 void mst_cpu_experts_begin(mst_backend_t *b);
 void mst_cpu_experts(mst_backend_t *b, const mst_backend_layer_t *w);
-
-/* mst_cpu_coarse.c: bytes of a tile of the copy, and one from a tile of Q8_0;
-   norms: [width / 32][16], for what it keeps meanwhile */
-size_t mst_cpu_coarse_size(uint32_t width);
-void mst_cpu_coarse_tile(const uint8_t *tile, uint8_t *to, uint32_t width,
-    float *norms);
 
 /* mst_cpu_top.c */
 int mst_cpu_top_init(mst_backend_t *b, mst_err_t *err);

@@ -1,8 +1,7 @@
 
 /*
- * The coarse copy of a head: its weights in five bits, and bounds of what that
- * leaves out.  mst_cpu_top.c reads it in the head's place, two thirds of the
- * bytes.
+ * The coarse copy of a head: see mst_cpu_coarse.h.  mst_cpu_top.c reads it in
+ * the head's place, two thirds of the bytes.
  *
  * A block of Q8_0, d * q, becomes 8 d * h with h = q / 8 rounded, -16 .. 15;
  * where some q is above 123, which would be 16, the block's sign is turned,
@@ -42,6 +41,16 @@ typedef struct {
     float   most[MST_CPU_LANES];       /* largest norm of what is left of one
                                           block */
 } mst_cpu_coarse_sums_t;
+
+
+uint64_t
+mst_cpu_coarse_bytes(uint32_t type, uint64_t rows, uint64_t width)
+{
+    return type == MST_TYPE_Q8_0
+           ? (rows + MST_CPU_LANES - 1) / MST_CPU_LANES
+             * mst_cpu_coarse_size((uint32_t) width)
+           : 0;
+}
 
 
 size_t

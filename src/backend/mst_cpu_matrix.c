@@ -463,11 +463,15 @@ mst_cpu_matrix_same(const mst_matrix_t *m, const mst_matrix_part_t *parts,
    others may share it; *size grows */
 
 static void
-mst_cpu_matrix_coarse(const mst_backend_t *b, mst_matrix_t *m, uint64_t *size)
+mst_cpu_matrix_coarse(const mst_backend_t *b, mst_matrix_t *m, uint32_t type,
+    uint64_t *size)
 {
+    uint64_t         bytes;
     mst_cpu_part_t  *c;
 
-    if (m->kind != MST_MATRIX_HEAD || m->parts[0].type != MST_CPU_Q8_0
+    bytes = mst_cpu_coarse_bytes(type, m->parts[0].rows, m->width);
+
+    if (m->kind != MST_MATRIX_HEAD || bytes == 0
         || m->parts[0].rows != b->conf.n_vocab || m->width != b->conf.dim)
     {
         return;
@@ -478,7 +482,7 @@ mst_cpu_matrix_coarse(const mst_backend_t *b, mst_matrix_t *m, uint64_t *size)
     c->type = MST_CPU_Q5_0;
     c->tile_size = mst_cpu_coarse_size(m->width);
     c->pair_size = 2 * c->tile_size;
-    *size += c->n_tiles * (uint64_t) c->tile_size;
+    *size += bytes;
 }
 
 
@@ -538,7 +542,7 @@ mst_cpu_matrix(mst_backend_t *b, mst_matrix_kind_t kind,
         return NULL;
     }
 
-    mst_cpu_matrix_coarse(b, m, &size);
+    mst_cpu_matrix_coarse(b, m, parts[0].type, &size);
 
     if (b->info.weight_size + size > b->ram) {
         (void) mst_err_set(err, "the weights need more than the %llu MiB of "

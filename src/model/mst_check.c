@@ -15,6 +15,7 @@
 #include <jansson.h>
 
 #include "base/mst_mem.h"
+#include "backend/mst_cpu_coarse.h"
 #include "model/mst_check.h"
 #include "model/mst_checkpoint.h"
 
@@ -368,6 +369,7 @@ mst_check_result(mst_checkpoint_t *cp, const mst_tune_t *tune,
     mst_check_t *c, mst_err_t *err)
 {
     const mst_gguf_t    *g;
+    const mst_tensor_t  *head;
     const mst_config_t  *config;
 
     memset(c, 0, sizeof(mst_check_t));
@@ -384,6 +386,11 @@ mst_check_result(mst_checkpoint_t *cp, const mst_tune_t *tune,
     c->n_layers = config->n_layers;
     c->n_experts = config->n_experts;
     c->weights = mst_checkpoint_weights(cp);
+
+    head = mst_checkpoint_tensor(cp, config->tied ? MST_WEIGHT_EMBD
+                                                  : MST_WEIGHT_HEAD, 0, 0);
+    c->coarse = mst_cpu_coarse_bytes(head->type, head->dims[1], head->dims[0]);
+
     c->n_stop = config->n_stop;
     memcpy(c->stop_ids, config->stop_ids, sizeof(c->stop_ids));
 

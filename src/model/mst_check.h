@@ -36,6 +36,8 @@ typedef struct {
     uint32_t  n_layers;
     uint32_t  n_experts;       /* 0 = dense */
     uint64_t  weights;         /* bytes of all tensors */
+    uint64_t  coarse;          /* bytes of the head's copy that the CPU makes
+                                  beside them */
     uint32_t  stop_ids[8];     /* that end an answer, as its configuration
                                   says */
     uint32_t  n_stop;

@@ -326,10 +326,11 @@ mistral_inspect_model(mistral_inspect_t *m)
         m->context = m->config.context;
     }
 
-    if (m->weights > m->ram) {
+    if (m->weights + m->coarse > m->ram) {
         (void) mst_err_set(mistral_inspect_reason(m), "%s: weights of %llu "
                            "MiB, this machine or control group has %llu MiB",
-                           m->path, (unsigned long long) m->weights >> 20,
+                           m->path,
+                           (unsigned long long) (m->weights + m->coarse) >> 20,
                            (unsigned long long) m->ram >> 20);
     }
 
@@ -370,6 +371,9 @@ mistral_inspect_gguf(mistral_inspect_t *m, const mst_check_files_t *files)
         if (files->faults->n == told) {
             *mistral_inspect_reason(m) = err;
         }
+
+    } else {
+        m->coarse = check.coarse;
     }
 
     /* a file with one strange tensor has a shape all the same */

@@ -44,6 +44,8 @@ typedef struct {
     uint64_t                 tensors;
     uint64_t                 parameters;
     uint64_t                 weights;      /* bytes */
+    uint64_t                 coarse;       /* bytes of the head's copy beside
+                                              them, of a model that runs */
 
     int                      has_config;
     mst_config_t             config;

@@ -122,15 +122,17 @@ mistral_inspect_text_memory(const mistral_inspect_t *m)
 
     (void) printf("\nmemory for %llu sequences of %llu tokens:\n"
                   "weights       %10.1f MiB\n"
+                  "head's copy   %10.1f MiB\n"
                   "KV cache      %10.1f MiB, f32, %.1f KiB per token\n"
                   "together      %10.1f MiB of %.1f MiB\n"
                   "kv_cache auto %10.1f MiB, %llu tokens\n",
                   (unsigned long long) m->batch,
                   (unsigned long long) m->context,
                   mistral_inspect_mib(m->weights),
+                  mistral_inspect_mib(m->coarse),
                   mistral_inspect_mib(m->kv_full),
                   (double) b->block_size / b->block_tokens / 1024,
-                  mistral_inspect_mib(m->weights + m->kv_full),
+                  mistral_inspect_mib(m->weights + m->coarse + m->kv_full),
                   mistral_inspect_mib(m->ram),
                   mistral_inspect_mib(b->n_blocks * b->block_size),
                   (unsigned long long) b->n_blocks * b->block_tokens);
@@ -266,12 +268,14 @@ mistral_inspect_json_memory(const mistral_inspect_t *m)
 
     b = &m->memory;
 
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
                      "context", (json_int_t) m->context,
                      "batch", (json_int_t) m->batch,
                      "weights", (json_int_t) m->weights,
+                     "coarse_head", (json_int_t) m->coarse,
                      "kv", (json_int_t) m->kv_full,
-                     "total", (json_int_t) (m->weights + m->kv_full),
+                     "total", (json_int_t) (m->weights + m->coarse
+                                            + m->kv_full),
                      "available", (json_int_t) m->ram,
                      "block_tokens", (json_int_t) b->block_tokens,
                      "block_bytes", (json_int_t) b->block_size,

@@ -356,6 +356,11 @@ test_model(void **state)
     assert_int_equal(c.n_layers, 30);
     assert_int_equal(c.weights, 96576768);
 
+    /* 3,072 tiles of the head: 18 blocks of 352 bytes, 16 bounds each; norms
+       and scales; in whole cache lines */
+
+    assert_int_equal(c.coarse, 3072 * 6784);
+
     mst_gguf_close(g);
 }
 
