@@ -3,7 +3,6 @@
  * The error sentence: see mst_err.h.
  */
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,15 +14,24 @@ mst_err_set(mst_err_t *err, const char *fmt, ...)
 {
     va_list  args;
 
+    va_start(args, fmt);
+    (void) mst_err_vset(err, NULL, fmt, args);
+    va_end(args);
+
+    return MST_ERROR;
+}
+
+
+int
+mst_err_vset(mst_err_t *err, const char *where, const char *fmt, va_list args)
+{
     if (err == NULL || err->text[0] != '\0') {
         return MST_ERROR;
     }
 
-    va_start(args, fmt);
     (void) vsnprintf(err->text, sizeof(err->text), fmt, args);
-    va_end(args);
 
-    return MST_ERROR;
+    return where ? mst_err_prefix(err, where) : MST_ERROR;
 }
 
 
@@ -38,7 +46,7 @@ mst_err_errno(mst_err_t *err, int errnum, const char *fmt, ...)
     }
 
     va_start(args, fmt);
-    (void) vsnprintf(err->text, sizeof(err->text), fmt, args);
+    (void) mst_err_vset(err, NULL, fmt, args);
     va_end(args);
 
     len = strlen(err->text);

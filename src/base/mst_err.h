@@ -13,6 +13,8 @@
 #ifndef MST_ERR_H
 #define MST_ERR_H
 
+#include <stdarg.h>
+
 
 /* the numbers equal NGX_OK .. NGX_DECLINED */
 
@@ -37,10 +39,15 @@ typedef struct {
 int mst_err_set(mst_err_t *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* the same with "where: " before it, for who has a sentence of its own to begin
+   with; where may be NULL */
+int mst_err_vset(mst_err_t *err, const char *where, const char *fmt,
+    va_list args) __attribute__((format(printf, 3, 0)));
+
 /* puts "prefix: " before the text, once: a loader adds the file's name */
 int mst_err_prefix(mst_err_t *err, const char *prefix);
 
-/* the same with ": <strerror(errnum)>" at the end */
+/* mst_err_set() with ": <strerror(errnum)>" at the end */
 int mst_err_errno(mst_err_t *err, int errnum, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -45,20 +45,13 @@ const uint8_t  mst_gguf_sizes[MST_GGUF_F64 + 1] = {
 int
 mst_gguf_error(const mst_gguf_t *g, mst_err_t *err, const char *fmt, ...)
 {
-    char     text[sizeof(err->text)];
     va_list  args;
 
-    if (err == NULL || err->text[0] != '\0') {
-        return MST_ERROR;
-    }
-
     va_start(args, fmt);
-    (void) vsnprintf(text, sizeof(text), fmt, args);
+    (void) mst_err_vset(err, g->name, fmt, args);
     va_end(args);
 
-    (void) mst_err_set(err, "%s", text);
-
-    return mst_err_prefix(err, g->name);
+    return MST_ERROR;
 }
 
 

@@ -58,14 +58,13 @@ static int
 mst_safetensors_error(const mst_safetensors_t *s, mst_err_t *err,
     const char *fmt, ...)
 {
-    char     text[sizeof(err->text)];
     va_list  args;
 
     va_start(args, fmt);
-    (void) vsnprintf(text, sizeof(text), fmt, args);
+    (void) mst_err_vset(err, s->name, fmt, args);
     va_end(args);
 
-    return mst_err_set(err, "%s: %s", s->name, text);
+    return MST_ERROR;
 }
 
 

@@ -40,14 +40,13 @@ static int
 mst_checkpoint_error(const mst_checkpoint_t *c, mst_err_t *err,
     const char *fmt, ...)
 {
-    char     text[sizeof(err->text)];
     va_list  args;
 
     va_start(args, fmt);
-    (void) vsnprintf(text, sizeof(text), fmt, args);
+    (void) mst_err_vset(err, c->name, fmt, args);
     va_end(args);
 
-    return mst_err_set(err, "%s: %s", c->name, text);
+    return MST_ERROR;
 }
 
 

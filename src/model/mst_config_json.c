@@ -41,14 +41,13 @@ mst_config_json_close(mst_config_json_t *j)
 int
 mst_config_json_error(const mst_config_json_t *j, const char *fmt, ...)
 {
-    char     text[sizeof(j->err->text)];
     va_list  args;
 
     va_start(args, fmt);
-    (void) vsnprintf(text, sizeof(text), fmt, args);
+    (void) mst_err_vset(j->err, j->name, fmt, args);
     va_end(args);
 
-    return mst_err_set(j->err, "%s: %s", j->name, text);
+    return MST_ERROR;
 }
 
 

@@ -74,6 +74,45 @@ test_prefix(void **state)
 
 
 static void
+say(mst_err_t *err, const char *where, const char *fmt, ...)
+{
+    va_list  args;
+
+    va_start(args, fmt);
+    assert_int_equal(mst_err_vset(err, where, fmt, args), MST_ERROR);
+    va_end(args);
+}
+
+
+static void
+test_where(void **state)
+{
+    char       path[1000];
+    mst_err_t  err = { "" };
+
+    (void) state;
+
+    say(NULL, "f", "x");
+    say(&err, "f", "%d is %s", 1, "odd");
+    assert_string_equal(err.text, "f: 1 is odd");
+    say(&err, "g", "later");
+    assert_string_equal(err.text, "f: 1 is odd");
+
+    err.text[0] = '\0';
+    say(&err, NULL, "%d", 2);
+    assert_string_equal(err.text, "2");
+
+    /* the cause can be read, however long the path */
+
+    memset(path, 'p', sizeof(path));
+    strcpy(path + sizeof(path) - 6, "/name");
+    err.text[0] = '\0';
+    say(&err, path, "no %s", "weights");
+    assert_non_null(strstr(err.text, "/name: no weights"));
+}
+
+
+static void
 test_long(void **state)
 {
     char       text[2000];
@@ -106,6 +145,7 @@ main(void)
         cmocka_unit_test(test_errno),
         cmocka_unit_test(test_null),
         cmocka_unit_test(test_prefix),
+        cmocka_unit_test(test_where),
         cmocka_unit_test(test_long)
     };
 
