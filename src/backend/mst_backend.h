@@ -79,7 +79,8 @@ typedef struct {
     int             (*progress)(void *data);   /* while sync() computes, by
                                       its caller's thread, from when the others
                                       have work; not 0: the next call will wake
-                                      a process; may be NULL */
+                                      a process, on this core + 2, or 1: not
+                                      known; may be NULL */
     void             *progress_data;
 } mst_backend_conf_t;
 

@@ -5,6 +5,7 @@
  */
 
 #include <math.h>
+#include <sched.h>
 #include <string.h>
 
 #include "base/mst_mem.h"
@@ -576,17 +577,33 @@ mst_cpu_progress(mst_backend_t *b, uint32_t phase)
 {
     int  more;
 
-    if (b->conf.progress != NULL) {
+    if (b->conf.progress) {
         more = b->conf.progress(b->conf.progress_data);
         mst_cpu_pool_hold(b->pool, more ? phase + 1 : 0);
     }
 }
 
 
+/* a process that is woken on this thread's core takes it: now, while there is
+   nothing in hand here that the others would wait for */
+
 static void
 mst_cpu_begun(void *data)
 {
-    mst_cpu_progress(data, 0);
+    int             core;
+    mst_backend_t  *b;
+
+    b = data;
+
+    if (b->conf.progress == NULL) {
+        return;
+    }
+
+    do {
+        core = b->conf.progress(b->conf.progress_data);
+    } while (core > 1 && core == sched_getcpu() + 2);
+
+    mst_cpu_pool_hold(b->pool, core ? 1 : 0);
 }
 
 

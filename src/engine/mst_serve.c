@@ -9,8 +9,8 @@
  * What this thread does between two steps keeps all that compute, and a
  * worker wakes up on one of their cores, which could be that of this thread:
  * with "late" it tells of a step when the next one has begun and the others
- * have something to do, and wakes in a call of its own, before which they can
- * be made to lay down what they have in hand: it may also be theirs.
+ * have something to do, and wakes in calls of their own, so that whose core it
+ * will be has nothing in hand.
  */
 
 #include <errno.h>
@@ -326,14 +326,11 @@ mst_serve_tell(mst_serve_t *s)
         mst_serve_stats(s, mst_time_ns());
         mst_serve_call_flush(s);
 
-        return s->ring;
-    }
-
-    if (s->ring) {
+    } else if (s->ring) {
         mst_serve_call_ring(s);
     }
 
-    return 0;
+    return (int) s->ring;
 }
 
 

@@ -66,8 +66,9 @@ int mst_serve_run(mst_serve_t *s, mst_engine_t *e,
 
 /*
  * From inside a step, once other threads compute: what the step before
- * brought, if that is not told yet.  Returns 1 if somebody has to be woken:
- * the next call does it.
+ * brought, if that is not told yet.  Not 0: somebody has to be woken, which the
+ * next call does, on this core + 2, or on one that is not known (1); who takes
+ * the caller's own comes first.
  */
 int mst_serve_tell(mst_serve_t *s);
 

@@ -17,6 +17,7 @@ static void mst_serve_call_time(mst_serve_t *s, mst_serve_call_t *call);
 static void mst_serve_call_dirty(mst_serve_t *s, mst_serve_call_t *call);
 static uint32_t mst_serve_call_flush_slot(mst_serve_t *s,
     mst_serve_slot_t *slot);
+static void mst_serve_call_next(mst_serve_t *s);
 static uint64_t mst_serve_call_unread(const mst_serve_slot_t *slot);
 
 
@@ -246,7 +247,7 @@ mst_serve_call_doom(mst_serve_t *s, uint64_t now_ns)
 void
 mst_serve_call_flush(mst_serve_t *s)
 {
-    uint32_t           i, published;
+    uint32_t           core, i, published;
     mst_serve_slot_t  *slot;
 
     s->blocked = 0;
@@ -266,10 +267,29 @@ mst_serve_call_flush(mst_serve_t *s)
         if (published != 0) {
             s->retry_ns = MST_SERVE_RETRY;
 
-            if (mst_shm_wake(&s->conf.map->slots[i].sleeping)) {
-                slot->ring = 1;
-                s->ring = 1;
-            }
+            core = mst_shm_wake(&s->conf.map->slots[i].sleeping);
+            slot->ring = core ? core : slot->ring;
+        }
+    }
+
+    mst_serve_call_next(s);
+}
+
+
+/* first who takes this thread's own core: it has nothing in hand yet */
+
+static void
+mst_serve_call_next(mst_serve_t *s)
+{
+    uint32_t  core, i;
+
+    s->ring = 0;
+    core = mst_shm_core();
+
+    for (i = 0; i < s->conf.map->n_slots; i++) {
+        if (s->slots[i].ring && s->ring != core) {
+            s->ring = s->slots[i].ring;
+            s->next = i;
         }
     }
 }
@@ -278,16 +298,9 @@ mst_serve_call_flush(mst_serve_t *s)
 void
 mst_serve_call_ring(mst_serve_t *s)
 {
-    uint32_t  i;
-
-    s->ring = 0;
-
-    for (i = 0; i < s->conf.map->n_slots; i++) {
-        if (s->slots[i].ring) {
-            s->slots[i].ring = 0;
-            mst_serve_call_notify(s, i);
-        }
-    }
+    s->slots[s->next].ring = 0;
+    mst_serve_call_notify(s, s->next);
+    mst_serve_call_next(s);
 }
 
 

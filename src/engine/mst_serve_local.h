@@ -59,7 +59,8 @@ typedef struct {
     int                broken;     /* its owner wrote nonsense */
     int                choked;     /* its owner does not read */
     int                blocked;    /* the last flush left something */
-    int                ring;       /* its owner sleeps and has records */
+    uint32_t           ring;       /* its owner sleeps and has records: on the
+                                      core that mst_shm_wake() said */
     uint32_t           n_calls;
     uint64_t           n_tokens;   /* of their prompts */
     mst_list_t         calls;      /* mst_serve_call_t.in_slot */
@@ -88,7 +89,8 @@ struct mst_serve_s {
 
     mst_list_t         doomed;     /* mst_serve_call_t.doomed */
     int                due;        /* there is something to tell */
-    int                ring;       /* a slot's is set */
+    uint32_t           ring;       /* of slot next, or 0: there is none */
+    uint32_t           next;       /* slot to be woken */
     int                blocked;    /* an outbox waits for room */
     int                audit;      /* places: a look is due */
     uint64_t           audit_ns;   /* ... not before this; */
@@ -155,8 +157,9 @@ mst_serve_call_t **mst_serve_call_find(mst_serve_t *s, uint32_t slot,
 /* ends those that lost a token, which cannot be done inside the event */
 void mst_serve_call_doom(mst_serve_t *s, uint64_t now_ns);
 
-/* all outboxes, as far as there is room, then, in a call of its own, a wake-up
-   for who sleeps.  No sequence ends by it: a step may be under way */
+/* all outboxes, as far as there is room, then wake-ups for who sleeps, one with
+   each call: of slot s->next, which is the next one's then.  No sequence ends
+   by it: a step may be under way */
 void mst_serve_call_flush(mst_serve_t *s);
 void mst_serve_call_ring(mst_serve_t *s);
 

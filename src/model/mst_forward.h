@@ -55,7 +55,8 @@ typedef struct {
     const mst_log_t *log;          /* progress and choices; may be NULL */
     int            (*progress)(void *data);    /* often while a step computes,
                                       which may be long; not 0: the next call
-                                      will wake a process; may be NULL */
+                                      will wake a process, on this core + 2, or
+                                      1: not known; may be NULL */
     void           (*loaded)(void *data, uint32_t percent);
                                    /* of the weights, while they are loaded; may
                                       be NULL */

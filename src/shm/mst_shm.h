@@ -21,6 +21,7 @@
 #ifndef MST_SHM_H
 #define MST_SHM_H
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -118,7 +119,7 @@ typedef struct {
     _Atomic uint64_t  owner;       /* [state:32 | pid:32]; CAS; mst_slot.h */
     _Atomic uint32_t  master;      /* parent of the worker that claimed it
                                       last; stays when the slot is free */
-    _Atomic uint32_t  sleeping;    /* 1 = write the eventfd to wake the
+    _Atomic uint32_t  sleeping;    /* not 0: write the eventfd to wake the
                                       worker; mst_shm_sleep() and _wake() */
     _Atomic uint32_t  intent;      /* worker: 1 while it takes or untakes */
     _Atomic uint64_t  taken;       /* worker */
@@ -163,7 +164,7 @@ typedef struct {
                                       supervisor, when it does */
 
     _Alignas(MST_CACHE_LINE)
-    _Atomic uint32_t  sleeping;    /* 1 = write MST_FD_WAKE to wake the
+    _Atomic uint32_t  sleeping;    /* not 0: write MST_FD_WAKE to wake the
                                       engine; mst_shm_sleep() and _wake() */
 
     /* orders of any worker, who adds 1 and wakes the engine; each is done
@@ -240,24 +241,34 @@ void mst_shm_detach(mst_map_t *m);             /* may be called twice */
 /*
  * Sleep and wake, both directions.  A consumer that is about to wait calls
  * mst_shm_sleep() with its own word and then looks into its rings once more:
- * if something stands there it goes on instead (the word may stay 1: a
+ * if something stands there it goes on instead (the word may stay as it is: a
  * needless eventfd is all that follows).  A producer calls mst_shm_wake()
- * after its last publish and writes the eventfd if it returns 1.
+ * after its last publish and writes the eventfd if it does not return 0.
  *
  * Both are exchanges of one word, so one comes first: either the producer
- * sees the 1, or the consumer sees what was published before.
+ * sees that it sleeps, or the consumer sees what was published before.
+ *
+ * The word is also a hint at the core that the consumer will be woken on,
+ * where no other one is idle: that which it fell asleep on.
  */
-static inline void
-mst_shm_sleep(_Atomic uint32_t *sleeping)
+static inline uint32_t
+mst_shm_core(void)
 {
-    (void) atomic_exchange(sleeping, 1);
+    return (uint32_t) (sched_getcpu() + 2);        /* 1: not known */
 }
 
 
-static inline int
+static inline void
+mst_shm_sleep(_Atomic uint32_t *sleeping)
+{
+    (void) atomic_exchange(sleeping, mst_shm_core());
+}
+
+
+static inline uint32_t
 mst_shm_wake(_Atomic uint32_t *sleeping)
 {
-    return atomic_exchange(sleeping, 0) != 0;
+    return atomic_exchange(sleeping, 0);
 }
 
 
