@@ -9,45 +9,46 @@
 
 #include "base/mst_draw.h"
 #include "base/mst_mem.h"
+#include "engine/mst_row.h"
 #include "engine/mst_sampler.h"
 
 
 #define MST_SAMPLER_PROMPT  0x80000000u        /* in counts: in the prompt */
 #define MST_SAMPLER_DIGIT   11                 /* bits of a pass */
 #define MST_SAMPLER_SUMS    (1u << MST_SAMPLER_DIGIT)
-#define MST_SAMPLER_BLOCK   1024               /* logits, of a maximum */
+#define MST_SAMPLER_LOG2E   1.44269504088896340736
 
 
-typedef float    mst_sampler_four_t __attribute__((vector_size(16)));
-typedef int32_t  mst_sampler_mask_t __attribute__((vector_size(16)));
-
-
-static int mst_sampler_plain(const mst_sampler_t *s, const float *logits,
-    const mst_sample_t *sample, uint32_t *id);
-static void mst_sampler_penalise(mst_sampler_t *s,
+static const float *mst_sampler_adjust(mst_sampler_t *s, const float *logits,
     const mst_sample_t *sample);
-static int mst_sampler_ban(mst_sampler_t *s, const mst_sample_t *sample);
-static int mst_sampler_broken(const mst_sampler_t *s);
-static uint32_t mst_sampler_argmax(const mst_sampler_t *s);
-static uint32_t mst_sampler_draw(mst_sampler_t *s,
+static uint32_t mst_sampler_draw(mst_sampler_t *s, const float *row,
     const mst_sample_t *sample, float max);
-static double mst_sampler_lse(const mst_sampler_t *s, float max);
-static void mst_sampler_top(const mst_sampler_t *s, uint32_t n, double lse,
-    mst_sampled_t *sampled);
+static double mst_sampler_lse(mst_sampler_t *s, const float *row, float max);
+static void mst_sampler_top(const mst_sampler_t *s, const float *row,
+    uint32_t n, double lse, mst_sampled_t *sampled);
 
 
 int
 mst_sampler_init(mst_sampler_t *s, uint32_t n_vocab, mst_err_t *err)
 {
+    size_t  sums;
+
     memset(s, 0, sizeof(mst_sampler_t));
 
     s->n_vocab = n_vocab;
-    s->logits = mst_calloc(n_vocab, sizeof(float));
-    s->weights = mst_calloc(n_vocab, sizeof(double));
-    s->counts = mst_calloc(n_vocab, sizeof(uint32_t));
-    s->sums = mst_calloc(MST_SAMPLER_SUMS, sizeof(double));
+    sums = mst_row_blocks(n_vocab);
+    sums = sums > MST_SAMPLER_SUMS ? sums : MST_SAMPLER_SUMS;
 
-    if (s->logits == NULL || s->weights == NULL || s->counts == NULL
+    s->logits = mst_calloc(n_vocab, sizeof(float));
+    s->tops = mst_calloc(mst_row_groups(n_vocab), sizeof(float));
+    s->counts = mst_calloc(n_vocab, sizeof(uint32_t));
+    s->ids = mst_calloc(n_vocab, sizeof(uint32_t));
+    s->kept = mst_calloc(n_vocab, sizeof(float));
+    s->weights = mst_calloc(n_vocab, sizeof(double));
+    s->sums = mst_calloc(sums, sizeof(double));
+
+    if (s->logits == NULL || s->tops == NULL || s->counts == NULL
+        || s->ids == NULL || s->kept == NULL || s->weights == NULL
         || s->sums == NULL)
     {
         mst_sampler_fini(s);
@@ -64,8 +65,11 @@ void
 mst_sampler_fini(mst_sampler_t *s)
 {
     mst_free(s->logits);
-    mst_free(s->weights);
+    mst_free(s->tops);
     mst_free(s->counts);
+    mst_free(s->ids);
+    mst_free(s->kept);
+    mst_free(s->weights);
     mst_free(s->sums);
 
     memset(s, 0, sizeof(mst_sampler_t));
@@ -112,54 +116,37 @@ mst_sampler_run(mst_sampler_t *s, const float *logits,
 {
     float                max;
     double               lse;
-    uint32_t             i;
+    const float         *row;
     const mst_params_t  *p;
 
     p = sample->params;
 
-    if (mst_sampler_plain(s, logits, sample, &sampled->id)) {
-        mst_sampler_take(sampled->id, sampled);
-        return;
-    }
-
     mst_sampler_take(0, sampled);
     sampled->status = MST_ERROR;
 
-    memcpy(s->logits, logits, s->n_vocab * sizeof(float));
+    row = mst_sampler_adjust(s, logits, sample);
 
-    mst_sampler_penalise(s, sample);
-
-    for (i = 0; i < sample->n_bias; i++) {
-        s->logits[sample->bias[i].id] += sample->bias[i].value;
-    }
-
-    if (mst_sampler_ban(s, sample) != MST_OK) {
-        return;
-    }
-
-    sampled->id = mst_sampler_argmax(s);
-    max = s->logits[sampled->id];
-
-    if (max == -INFINITY) {
+    if (row == NULL
+        || mst_row_max(row, s->n_vocab, s->tops, &sampled->id) != MST_OK)
+    {
         return;
     }
 
     sampled->status = MST_OK;
+    max = row[sampled->id];
     lse = 0;
 
     if (p->flags & MST_PARAMS_LOGPROBS) {
-        lse = mst_sampler_lse(s, max);
-        mst_sampler_top(s, p->n_top, lse, sampled);
+        lse = mst_sampler_lse(s, row, max);
+        mst_sampler_top(s, row, p->n_top, lse, sampled);
     }
 
-    /* a draw takes logits out of the row, but not that of its result */
-
     if (p->temperature > 0 && !sample->greedy) {
-        sampled->id = mst_sampler_draw(s, sample, max);
+        sampled->id = mst_sampler_draw(s, row, sample, max);
     }
 
     if (p->flags & MST_PARAMS_LOGPROBS) {
-        sampled->logprob = (float) ((double) s->logits[sampled->id] - lse);
+        sampled->logprob = (float) ((double) row[sampled->id] - lse);
     }
 }
 
@@ -168,106 +155,24 @@ void
 mst_sampler_score(mst_sampler_t *s, const float *logits, uint32_t id,
     uint32_t n_top, mst_sampled_t *scored)
 {
-    float   max;
-    double  lse;
+    double    lse;
+    uint32_t  best;
 
     memset(scored, 0, sizeof(mst_sampled_t));
 
     scored->status = MST_ERROR;
     scored->id = id;
 
-    memcpy(s->logits, logits, s->n_vocab * sizeof(float));
-
-    if (mst_sampler_broken(s)) {
+    if (mst_row_max(logits, s->n_vocab, s->tops, &best) != MST_OK) {
         return;
     }
 
-    max = s->logits[mst_sampler_argmax(s)];
+    lse = mst_sampler_lse(s, logits, logits[best]);
 
-    if (max == -INFINITY) {
-        return;
-    }
-
-    lse = mst_sampler_lse(s, max);
-
-    mst_sampler_top(s, n_top, lse, scored);
+    mst_sampler_top(s, logits, n_top, lse, scored);
 
     scored->status = MST_OK;
-    scored->logprob = (float) ((double) s->logits[id] - lse);
-}
-
-
-/* the largest of n logits, a multiple of 4, or NaN where one of them is no
-   finite number */
-
-static float
-mst_sampler_max(const float *x, uint32_t n)
-{
-    float               max;
-    uint32_t            i;
-    mst_sampler_four_t  four, most, zero;
-    mst_sampler_mask_t  more;
-
-    memcpy(&most, x, sizeof(most));
-    zero = most * 0;
-
-    for (i = 4; i < n; i += 4) {
-        memcpy(&four, x + i, sizeof(four));
-        zero += four * 0;
-        more = four > most;
-        most = (mst_sampler_four_t) (((mst_sampler_mask_t) four & more)
-                                     | ((mst_sampler_mask_t) most & ~more));
-    }
-
-    max = most[0];
-
-    for (i = 1; i < 4; i++) {
-        max = most[i] > max ? most[i] : max;
-    }
-
-    return max + (zero[0] + zero[1] + zero[2] + zero[3]);
-}
-
-
-/* the likeliest token where nothing changes the logits and nobody wants
-   theirs: one pass; 0: not so simple */
-
-static int
-mst_sampler_plain(const mst_sampler_t *s, const float *logits,
-    const mst_sample_t *sample, uint32_t *id)
-{
-    float     max, most;
-    uint32_t  at, i, n;
-
-    if (!mst_sampler_is_plain(sample) || s->n_vocab % 4) {
-        return 0;
-    }
-
-    most = -INFINITY;
-    at = 0;
-
-    for (i = 0; i < s->n_vocab; i += n) {
-        n = s->n_vocab - i;
-        n = n < MST_SAMPLER_BLOCK ? n : MST_SAMPLER_BLOCK;
-        max = mst_sampler_max(logits + i, n);
-
-        if (!isfinite(max)) {
-            return 0;
-        }
-
-        if (max > most) {
-            most = max;
-            at = i;
-        }
-    }
-
-    while (logits[at] != most) {
-        at++;
-    }
-
-    *id = at;
-
-    return 1;
+    scored->logprob = (float) ((double) logits[id] - lse);
 }
 
 
@@ -307,12 +212,6 @@ mst_sampler_penalise(mst_sampler_t *s, const mst_sample_t *sample)
 
     p = sample->params;
 
-    if (p->repetition_penalty == 1 && p->frequency_penalty == 0
-        && p->presence_penalty == 0)
-    {
-        return;
-    }
-
     /* the prompt is repeated or not; only the answer is counted */
 
     first = p->repetition_penalty == 1 ? sample->n_prompt : 0;
@@ -333,118 +232,124 @@ mst_sampler_penalise(mst_sampler_t *s, const mst_sample_t *sample)
 }
 
 
-/* also the check: what is banned must not hide a NaN */
+/* what is banned must not hide a NaN */
 
 static int
 mst_sampler_ban(mst_sampler_t *s, const mst_sample_t *sample)
 {
-    uint32_t  i;
+    float     *x;
+    uint32_t   i;
 
-    if (mst_sampler_broken(s)) {
-        return MST_ERROR;
-    }
+    for (i = 0; i < sample->n_stop; i++) {
+        x = &s->logits[sample->stop_ids[i]];
 
-    if (sample->n_tokens - sample->n_prompt < sample->params->min_tokens) {
-        for (i = 0; i < sample->n_stop; i++) {
-            s->logits[sample->stop_ids[i]] = -INFINITY;
+        if (!(*x <= FLT_MAX)) {
+            return MST_ERROR;
         }
+
+        *x = -INFINITY;
     }
 
     return MST_OK;
 }
 
 
-static int
-mst_sampler_broken(const mst_sampler_t *s)
+/* the logits as they are where nothing changes them; NULL: one of those that
+   are banned is no number */
+
+static const float *
+mst_sampler_adjust(mst_sampler_t *s, const float *logits,
+    const mst_sample_t *sample)
 {
-    int       bad;
-    uint32_t  i;
+    int                  ban, penalise;
+    uint32_t             i;
+    const mst_params_t  *p;
 
-    bad = 0;
+    p = sample->params;
 
-    for (i = 0; i < s->n_vocab; i++) {
-        bad |= !(s->logits[i] <= FLT_MAX);
+    penalise = p->repetition_penalty != 1 || p->frequency_penalty != 0
+               || p->presence_penalty != 0;
+    ban = sample->n_stop
+          && sample->n_tokens - sample->n_prompt < p->min_tokens;
+
+    if (!penalise && !ban && sample->n_bias == 0) {
+        return logits;
     }
 
-    return bad;
-}
+    memcpy(s->logits, logits, s->n_vocab * sizeof(float));
 
-
-static uint32_t
-mst_sampler_argmax(const mst_sampler_t *s)
-{
-    float     max;
-    uint32_t  i, best;
-
-    best = 0;
-    max = s->logits[0];
-
-    for (i = 1; i < s->n_vocab; i++) {
-        if (s->logits[i] > max) {
-            max = s->logits[i];
-            best = i;
-        }
+    if (penalise) {
+        mst_sampler_penalise(s, sample);
     }
 
-    return best;
+    for (i = 0; i < sample->n_bias; i++) {
+        s->logits[sample->bias[i].id] += sample->bias[i].value;
+    }
+
+    return ban && mst_sampler_ban(s, sample) != MST_OK ? NULL : s->logits;
 }
 
 
 /* logarithm of the sum of the exponentials */
 
 static double
-mst_sampler_lse(const mst_sampler_t *s, float max)
+mst_sampler_lse(mst_sampler_t *s, const float *row, float max)
 {
-    double    sum;
-    uint32_t  i;
+    return (double) max
+           + log(mst_row_weigh(row, s->n_vocab, max, MST_SAMPLER_LOG2E,
+                               s->weights, s->sums));
+}
 
-    sum = 0;
 
-    for (i = 0; i < s->n_vocab; i++) {
-        sum += exp((double) s->logits[i] - max);
+/* a place among the m best so far */
+
+static void
+mst_sampler_rank(const float *row, uint32_t id, uint32_t m, uint32_t *ids)
+{
+    uint32_t  j;
+
+    for (j = m - 1; j && row[ids[j - 1]] < row[id]; j--) {
+        ids[j] = ids[j - 1];
     }
 
-    return max + log(sum);
+    ids[j] = id;
 }
 
 
 /* the n best, falling; fewer where the rest is banned */
 
 static void
-mst_sampler_top(const mst_sampler_t *s, uint32_t n, double lse,
-    mst_sampled_t *sampled)
+mst_sampler_top(const mst_sampler_t *s, const float *row, uint32_t n,
+    double lse, mst_sampled_t *sampled)
 {
-    float     x, least;
+    float     least;
     uint32_t  i, j, m;
 
     m = 0;
     least = -INFINITY;
 
     for (i = 0; n && i < s->n_vocab; i++) {
-        x = s->logits[i];
 
-        if (!(x > least)) {
+        if (i % MST_ROW_GROUP == 0 && !(s->tops[i / MST_ROW_GROUP] > least)) {
+            i += MST_ROW_GROUP - 1;
             continue;
         }
 
-        if (m < n) {
-            m++;
+        if (!(row[i] > least)) {
+            continue;
         }
 
-        for (j = m - 1; j && s->logits[sampled->top_ids[j - 1]] < x; j--) {
-            sampled->top_ids[j] = sampled->top_ids[j - 1];
-        }
-
-        sampled->top_ids[j] = i;
+        m += m < n;
+        mst_sampler_rank(row, i, m, sampled->top_ids);
 
         if (m == n) {
-            least = s->logits[sampled->top_ids[m - 1]];
+            least = row[sampled->top_ids[m - 1]];
         }
     }
 
     for (j = 0; j < m; j++) {
-        x = s->logits[sampled->top_ids[j]];
-        sampled->top_logprobs[j] = (float) ((double) x - lse);
+        sampled->top_logprobs[j] = (float) ((double) row[sampled->top_ids[j]]
+                                            - lse);
     }
 
     sampled->n_top = m;
@@ -466,20 +371,20 @@ mst_sampler_key(float x)
 }
 
 
-/* the sums of the weights of all logits that share "key", by next digit */
+/* the sums of the weights of all that share "key", by next digit */
 
 static void
-mst_sampler_sum(mst_sampler_t *s, const double *weights, uint32_t key,
-    uint32_t shared, int shift)
+mst_sampler_sum(mst_sampler_t *s, uint32_t n, const double *weights,
+    uint32_t key, uint32_t shared, int shift)
 {
     uint32_t  i, k;
 
     memset(s->sums, 0, MST_SAMPLER_SUMS * sizeof(double));
 
-    for (i = 0; i < s->n_vocab; i++) {
-        k = mst_sampler_key(s->logits[i]);
+    for (i = 0; i < n; i++) {
+        k = mst_sampler_key(s->kept[i]);
 
-        if ((k & shared) == key && s->logits[i] > -INFINITY) {
+        if ((k & shared) == key) {
             k = k >> shift & (MST_SAMPLER_SUMS - 1);
             s->sums[k] += weights ? weights[i] : 1;
         }
@@ -488,19 +393,20 @@ mst_sampler_sum(mst_sampler_t *s, const double *weights, uint32_t key,
 
 
 /*
- * Takes all out but the smallest set of the largest logits whose weights
+ * Keeps of the first n the smallest set of the largest logits whose weights
  * reach "need"; a weight is 1 each where weights is NULL.  Digit by digit
  * from the top: the digit at which the sum reaches "need" belongs to the
  * least logit of the set, and the next pass looks at those alone that share
- * it.  Three passes find all 32 bits, whatever the logits are.
+ * it.  Three passes find all 32 bits, whatever the logits are.  Returns how
+ * many are left.
  */
 
-static void
-mst_sampler_cut(mst_sampler_t *s, double *weights, double need)
+static uint32_t
+mst_sampler_cut(mst_sampler_t *s, uint32_t n, double *weights, double need)
 {
     int                i;
     double             above, before;
-    uint32_t           d, digit, id, key, shared, k;
+    uint32_t           d, digit, j, key, m, shared, k;
     static const int   shifts[] = { 32 - MST_SAMPLER_DIGIT,
                                     32 - 2 * MST_SAMPLER_DIGIT, 0 };
 
@@ -512,7 +418,7 @@ mst_sampler_cut(mst_sampler_t *s, double *weights, double need)
 
         /* the last pass sees one bit again that is shared already */
 
-        mst_sampler_sum(s, weights, key, shared, shifts[i]);
+        mst_sampler_sum(s, n, weights, key, shared, shifts[i]);
 
         before = above;
         digit = 0;
@@ -533,112 +439,217 @@ mst_sampler_cut(mst_sampler_t *s, double *weights, double need)
         shared |= (MST_SAMPLER_SUMS - 1) << shifts[i];
     }
 
-    for (id = 0; id < s->n_vocab; id++) {
-        k = mst_sampler_key(s->logits[id]);
+    for (m = 0, j = 0; j < n; j++) {
+        k = mst_sampler_key(s->kept[j]);
 
-        if (k > key) {
+        if (k < key || (k == key && above >= need)) {
             continue;
         }
 
-        if (k == key && above < need) {
-            above += weights ? weights[id] : 1;
-            continue;
+        if (k == key) {
+            above += weights ? weights[j] : 1;
         }
 
-        s->logits[id] = -INFINITY;
+        s->ids[m] = s->ids[j];
+        s->kept[m] = s->kept[j];
 
         if (weights) {
-            weights[id] = 0;
+            weights[m] = weights[j];
         }
+
+        m++;
     }
+
+    return m;
 }
 
 
-/* fills the weights, of which the best one is exactly 1; returns their sum */
+/* makes a list of those that reach "least" */
 
-static double
-mst_sampler_weigh(mst_sampler_t *s, float max, double temperature)
+static uint32_t
+mst_sampler_list(mst_sampler_t *s, const float *row, float least)
 {
-    double    sum, x;
+    uint32_t  i, n;
+
+    n = mst_row_above(row, s->n_vocab, s->tops, least, s->ids);
+
+    for (i = 0; i < n; i++) {
+        s->kept[i] = row[s->ids[i]];
+    }
+
+    return n;
+}
+
+
+/* a list of the k best: the k-th largest maximum of a group is no greater
+   than the k-th largest logit */
+
+static uint32_t
+mst_sampler_best(mst_sampler_t *s, const float *row, uint32_t k)
+{
+    float     least;
+    uint32_t  groups, i, n;
+
+    groups = mst_row_groups(s->n_vocab);
+    least = -INFINITY;
+
+    if (k < groups) {
+        memcpy(s->kept, s->tops, groups * sizeof(float));
+        n = mst_sampler_cut(s, groups, NULL, k);
+        least = s->kept[0];
+
+        for (i = 1; i < n; i++) {
+            least = s->kept[i] < least ? s->kept[i] : least;
+        }
+    }
+
+    n = mst_sampler_list(s, row, least);
+
+    return mst_sampler_cut(s, n, NULL, k);
+}
+
+
+/* no logit whose weight is at least this, the best having 1, is less */
+
+static float
+mst_sampler_least(float max, double temperature, double weight)
+{
+    return nextafterf((float) ((double) max
+                               + temperature * (log(weight) - 1e-9)),
+                      -INFINITY);
+}
+
+
+/* the smallest set of the largest whose weights reach top_p of the sum: what
+   weighs less than 1 - top_p of it in n parts is not in it */
+
+static uint32_t
+mst_sampler_nucleus(mst_sampler_t *s, const float *row, uint32_t n, int listed,
+    const mst_params_t *p, float max, double sum)
+{
+    float     least;
     uint32_t  i;
 
-    sum = 0;
+    if (!listed) {
+        least = mst_sampler_least(max, (double) p->temperature,
+                                  (1 - (double) p->top_p) * sum / (2 * n));
+        n = mst_sampler_list(s, row, least);
 
-    for (i = 0; i < s->n_vocab; i++) {
-        x = 0;
-
-        if (s->logits[i] > -INFINITY) {
-            x = exp(((double) s->logits[i] - max) / temperature);
+        for (i = 0; i < n; i++) {
+            s->weights[i] = s->weights[s->ids[i]];
         }
-
-        s->weights[i] = x;
-        sum += x;
     }
 
-    return sum;
+    return mst_sampler_cut(s, n, s->weights, (double) p->top_p * sum);
 }
 
 
-/* takes out what weighs less than "least"; returns the sum of the rest */
+/* drops of a list what weighs less than "least"; returns how many are left,
+   with their sums */
 
-static double
-mst_sampler_drop(mst_sampler_t *s, double least)
+static uint32_t
+mst_sampler_drop(mst_sampler_t *s, uint32_t n, double least, double *sum)
+{
+    uint32_t  b, i, m;
+
+    for (m = 0, i = 0; i < n; i++) {
+        if (s->weights[i] >= least && s->weights[i] > 0) {
+            s->ids[m] = s->ids[i];
+            s->weights[m++] = s->weights[i];
+        }
+    }
+
+    *sum = 0;
+
+    for (b = 0, i = 0; i < m; b++) {
+
+        for (s->sums[b] = 0; i < m && i < (b + 1) * MST_ROW_BLOCK; i++) {
+            s->sums[b] += s->weights[i];
+        }
+
+        *sum += s->sums[b];
+    }
+
+    return m;
+}
+
+
+/* the place at which the weights so far exceed "target" */
+
+static uint32_t
+mst_sampler_find(const mst_sampler_t *s, uint32_t n, double target)
 {
     double    sum;
-    uint32_t  i;
+    uint32_t  b, end, i, last;
 
     sum = 0;
 
-    for (i = 0; i < s->n_vocab; i++) {
-        if (s->weights[i] < least) {
-            s->weights[i] = 0;
-        }
-
-        sum += s->weights[i];
+    for (b = 0; b + 1 < mst_row_blocks(n) && sum + s->sums[b] <= target; b++) {
+        sum += s->sums[b];
     }
 
-    return sum;
+    /* the last one that has weight, if rounding keeps the sum below */
+
+    i = b * MST_ROW_BLOCK;
+    end = n - i < MST_ROW_BLOCK ? n : i + MST_ROW_BLOCK;
+    last = end;
+
+    for ( /* void */ ; i < end && sum <= target; i++) {
+        if (s->weights[i] > 0) {
+            sum += s->weights[i];
+            last = i;
+        }
+    }
+
+    while (last == end || s->weights[last] == 0) {
+        last--;
+    }
+
+    return last;
 }
 
 
 static uint32_t
-mst_sampler_draw(mst_sampler_t *s, const mst_sample_t *sample, float max)
+mst_sampler_draw(mst_sampler_t *s, const float *row,
+    const mst_sample_t *sample, float max)
 {
-    double               sum, target;
-    uint32_t             i, id, n;
+    int                  listed;
+    double               sum, temperature;
+    uint32_t             at, n;
     const mst_params_t  *p;
 
     p = sample->params;
 
-    if (p->top_k > 0 && (uint32_t) p->top_k < s->n_vocab) {
-        mst_sampler_cut(s, NULL, p->top_k);
+    n = s->n_vocab;
+    listed = 1;
+    temperature = (double) p->temperature;
+
+    if (p->top_k > 0 && (uint32_t) p->top_k < n) {
+        n = mst_sampler_best(s, row, (uint32_t) p->top_k);
+
+    } else if (p->top_p >= 1 && p->min_p > 0) {
+        n = mst_sampler_list(s, row,
+                             mst_sampler_least(max, temperature,
+                                               (double) p->min_p));
+    } else {
+        listed = 0;
     }
 
-    sum = mst_sampler_weigh(s, max, p->temperature);
+    sum = mst_row_weigh(listed ? s->kept : row, n, max,
+                        MST_SAMPLER_LOG2E / temperature, s->weights, s->sums);
 
     if (p->top_p < 1) {
-        mst_sampler_cut(s, s->weights, p->top_p * sum);
+        n = mst_sampler_nucleus(s, row, n, listed, p, max, sum);
+        listed = 1;
     }
 
     if (p->top_p < 1 || p->min_p > 0) {
-        sum = mst_sampler_drop(s, p->min_p);
+        n = mst_sampler_drop(s, n, (double) p->min_p, &sum);
     }
 
-    n = sample->n_tokens - sample->n_prompt;
-    target = sum * mst_sampler_uniform(p->seed, n);
+    at = mst_sampler_find(s, n,
+                          sum * mst_sampler_uniform(p->seed, sample->n_tokens
+                                                    - sample->n_prompt));
 
-    sum = 0;
-    id = 0;
-
-    for (i = 0; i < s->n_vocab && sum <= target; i++) {
-
-        /* the last one that has weight, if rounding keeps the sum below */
-
-        if (s->weights[i] > 0) {
-            sum += s->weights[i];
-            id = i;
-        }
-    }
-
-    return id;
+    return listed ? s->ids[at] : at;
 }

@@ -9,8 +9,11 @@
  * top_k, top_p (of what top_k left), min_p (relative to the best), and one
  * draw.  Equal logits are ordered by id, the lower first, everywhere.
  *
- * All sums are double, in the order of ids.  Nothing is sorted: a set is cut
- * by three passes over the bits of the logits.  One thread per sampler.
+ * All sums are double.  Nothing is sorted: who may be in a set is found by a
+ * threshold, then the set is cut by three passes over the bits of their
+ * logits.  What a draw costs are the exponentials of the row, where the sum of
+ * all is wanted (mst_row.h); with top_k or min_p alone it is not.  One thread
+ * per sampler.
  */
 
 #ifndef MST_SAMPLER_H
@@ -24,10 +27,15 @@
 
 typedef struct {
     uint32_t   n_vocab;
-    float     *logits;             /* [n_vocab] adjusted; -inf = out */
-    double    *weights;            /* [n_vocab] not normalised */
+    float     *logits;             /* [n_vocab] adjusted, where they are */
+    float     *tops;               /* [groups] maxima of the row (mst_row.h) */
     uint32_t  *counts;             /* [n_vocab] all 0 between calls */
-    double    *sums;               /* of a pass, by digit */
+
+    /* who may be drawn, rising: all, or the first of these */
+    uint32_t  *ids;                /* [n_vocab] */
+    float     *kept;               /* [n_vocab] their logits */
+    double    *weights;            /* [n_vocab] not normalised */
+    double    *sums;               /* of weights: by digit, by block */
 } mst_sampler_t;
 
 

@@ -20,7 +20,7 @@
 #include "engine/mst_sampler.h"
 
 
-#define V  257
+#define V  1283
 
 
 static uint64_t  seed = 20240607;
@@ -772,7 +772,7 @@ test_memory(void **state)
 
     (void) state;
 
-    for (n = 1; n <= 4; n++) {
+    for (n = 1; n <= 7; n++) {
         err.text[0] = '\0';
         mst_mem_fail_after(n);
         assert_int_equal(mst_sampler_init(&s, 100, &err), MST_ERROR);
