@@ -110,7 +110,7 @@ static const char  mistral_bench_help[] =
     "\n"
     "With --engine, the engine alone, in this process:\n"
     "\n"
-    "  --model FILE       a GGUF file\n"
+    "  --model FILE       a GGUF file, or a directory of safetensors\n"
     "  --cases LIST       of decode_N: N answers of 128 tokens at once, from\n"
     "                     --prompt-tokens (default 128) of context on;\n"
     "                     prefill_N: a prompt of N tokens\n"
