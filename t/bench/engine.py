@@ -116,10 +116,13 @@ def weight():
 
 
 def weigh(pid):
-    """the engine has a session of its own: it gets the same"""
+    """the engine has a session of its own: where ours has not the usual weight
+    it gets the same"""
+    nice = weight()
     try:
-        with open(AUTOGROUP % pid, 'w') as f:
-            f.write(str(weight()))
+        if nice != 0:
+            with open(AUTOGROUP % pid, 'w') as f:
+                f.write(str(nice))
     except OSError:
         pass
 
