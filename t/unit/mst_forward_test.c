@@ -15,6 +15,11 @@
 #define F32  MST_TYPE_F32
 #define F16  MST_TYPE_F16
 #define B16  MST_TYPE_BF16
+#define Q50  MST_TYPE_Q5_0
+#define Q51  MST_TYPE_Q5_1
+#define Q4K  MST_TYPE_Q4_K
+#define Q5K  MST_TYPE_Q5_K
+#define Q6K  MST_TYPE_Q6_K
 
 
 /* layers dim ff heads kv_heads head_dim rope_dim vocab context untied, types
@@ -38,7 +43,11 @@ static const mst_tiny_t  shapes[] = {
     { 1, 64, 32, 8, 1, 128, 64, 20, 256, 1,     /* part of a head turns */
       Q80, Q80, Q80, Q80, Q80, Q80, Q80, F32, 1e-5, 10000 },
     { 1, 32, 32, 64, 1, 2, 2, 20, 256, 0,       /* group beyond a unit */
-      Q41, Q41, Q41, Q41, Q41, Q41, Q41, Q80, 1e-5, 10000 }
+      Q41, Q41, Q41, Q41, Q41, Q41, Q41, Q80, 1e-5, 10000 },
+    { 2, 96, 160, 3, 1, 96, 96, 45, 256, 1,
+      Q50, Q51, Q50, Q51, Q50, Q51, Q51, Q50, 1e-5, 10000 },
+    { 2, 256, 512, 4, 2, 64, 64, 37, 256, 0,    /* super-blocks */
+      Q4K, Q5K, Q6K, Q4K, Q5K, Q4K, Q6K, Q6K, 1e-5, 10000 }
 };
 
 #define TEST_SHAPES  (sizeof(shapes) / sizeof(*shapes))
@@ -181,6 +190,49 @@ bits_test(void **state)
     (void) state;
 
     bits_run(1);
+}
+
+
+/* nor on threads of which there are as many as may be, or hardly any work for
+   each */
+
+static void
+threads_test(void **state)
+{
+    float             want[64];
+    size_t            i, k, size;
+    test_t            t;
+    uint32_t          ids[50];
+    mst_buf_t         b;
+    const float      *logits;
+    mst_tiny_file_t   f;
+
+    static const uint32_t  of[] = { 0, TEST_SHAPES - 1 };
+    static const uint32_t  threads[] = { 1, 7, 64 };
+
+    (void) state;
+
+    for (i = 0; i < 2; i++) {
+        mst_tiny_write(&shapes[of[i]], 3000 + i, &f, &b);
+        random_ids(ids, 50, shapes[of[i]].vocab, 5 * i);
+
+        for (k = 0; k < 3; k++) {
+            start(&t, open_bytes(&b, NULL, threads[k]));
+            size = t.vocab * sizeof(float);
+            logits = prefill(&t, 0, ids, 50, 49);
+
+            if (k == 0) {
+                memcpy(want, logits, size);
+            }
+
+            assert_memory_equal(logits, want, size);
+            assert_memory_equal(prefill(&t, 1, ids, 50, 50), want, size);
+            mst_model_destroy(t.m);
+        }
+
+        mst_buf_fini(&b);
+        mst_buf_fini(&f.data);
+    }
 }
 
 
@@ -350,6 +402,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(reference_test),
         cmocka_unit_test(bits_test),
+        cmocka_unit_test(threads_test),
         cmocka_unit_test(bits_16_test),
         cmocka_unit_test(nan_test),
         cmocka_unit_test(refused_test)

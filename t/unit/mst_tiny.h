@@ -68,13 +68,61 @@ mst_tiny_half(mst_buf_t *b, float f)
 }
 
 
+/* one block of random bits, about -x .. x */
+
+static inline void
+mst_tiny_block(mst_tiny_file_t *f, mst_type_t type, float x)
+{
+    float     d, m;
+    uint8_t   byte;
+    uint32_t  i, n;
+
+    /* of the scale, of the minimum; sub-blocks of 256 have six bits each of
+       both, and Q6_K seven and a sign */
+
+    static const struct {
+        mst_type_t  type;
+        float       d, m;
+    } parts[] = {
+        { MST_TYPE_Q4_0, 1 / 8.0f, 0 }, { MST_TYPE_Q4_1, 1 / 7.5f, -1 },
+        { MST_TYPE_Q5_0, 1 / 16.0f, 0 }, { MST_TYPE_Q5_1, 1 / 15.5f, -1 },
+        { MST_TYPE_Q8_0, 1 / 128.0f, 0 },
+        { MST_TYPE_Q4_K, 1 / 480.0f, 1 / 64.0f },
+        { MST_TYPE_Q5_K, 1 / 992.0f, 1 / 64.0f },
+        { MST_TYPE_Q6_K, 1 / 2048.0f, 0 }
+    };
+
+    for (i = 0; parts[i].type != type; i++) { /* void */ }
+
+    d = x * parts[i].d;
+    m = x * parts[i].m;
+    n = mst_type_info(type)->size - (m == 0 ? 2 : 4);
+
+    if (type != MST_TYPE_Q6_K) {
+        mst_tiny_half(&f->data, d);
+    }
+
+    if (m != 0) {
+        mst_tiny_half(&f->data, m);
+    }
+
+    for (i = 0; i < n; i++) {
+        byte = (uint8_t) (mst_tiny_random(&f->seed) >> 5);
+        mst_buf_append(&f->data, &byte, 1);
+    }
+
+    if (type == MST_TYPE_Q6_K) {               /* it stands behind */
+        mst_tiny_half(&f->data, d);
+    }
+}
+
+
 /* n elements, about -scale .. scale */
 
 static inline void
 mst_tiny_data(mst_tiny_file_t *f, mst_type_t type, uint64_t n, float scale)
 {
     float     x;
-    uint8_t   byte;
     uint16_t  h;
 
     if (mst_type_info(type)->block == 1) {
@@ -93,21 +141,9 @@ mst_tiny_data(mst_tiny_file_t *f, mst_type_t type, uint64_t n, float scale)
         return;
     }
 
-    for ( /* void */ ; n; n -= 32) {
+    for ( /* void */ ; n; n -= mst_type_info(type)->block) {
         x = scale * (0.5f + 0.5f * fabsf(mst_tiny_float(&f->seed, 1)));
-
-        if (type == MST_TYPE_Q4_1) {
-            mst_tiny_half(&f->data, x / 7.5f);
-            mst_tiny_half(&f->data, -x);
-
-        } else {
-            mst_tiny_half(&f->data, x / (type == MST_TYPE_Q4_0 ? 8 : 128));
-        }
-
-        for (int i = 0; i < (type == MST_TYPE_Q8_0 ? 32 : 16); i++) {
-            byte = (uint8_t) (mst_tiny_random(&f->seed) >> 5);
-            mst_buf_append(&f->data, &byte, 1);
-        }
+        mst_tiny_block(f, type, x);
     }
 }
 
