@@ -52,6 +52,9 @@ sub usage {
         [ ['bench', $url, '--threads', 1],    qr/go with --engine/ ],
         [ ['bench', $url, '--activations', 16],
           qr/go with --engine/ ],
+        [ ['bench', $url, '--temperature', 1], qr/go with --engine/ ],
+        [ [@e, '--temperature', 2.5],
+          qr/--temperature 2\.5 is outside 0 \.\. 2/ ],
         ( map { [ ['bench', $url, '--header', $_],
                   qr/--header is not "Name: value"/ ] }
           '', 'x', ': x', 'a b: x', "a\r\nb: x" ),
@@ -482,6 +485,9 @@ sub engine {
         $r = run(@m, '--cases', 'decode_2', '--kv-cache', $kv);
         is($r->{code}, 0, "engine, kv_cache $kv");
     }
+
+    $r = run(@m, '--cases', 'decode_2', '--temperature', 1);
+    is($r->{code}, 0, 'engine, drawn tokens');
 
     $r = run(@m, '--kv-cache', 'f17');
     is($r->{code}, 2, 'engine, kv_cache f17: exit code');

@@ -220,7 +220,7 @@ sub tensors {
 
 sub random {
     my $config = 't/data/golden/tiny/mixtral-4x/config.json';
-    my @all = (map({ ['gguf', $_] } qw/ bf16 f16 f32 q8_0 q4_0 q4_1 /),
+    my @all = (map({ ['gguf', $_] } qw/ bf16 f16 f32 q8_0 q4_0 q4_1 q5_0 q5_1 /),
                map({ ['safetensors', $_] } qw/ bf16 f16 f32 /));
 
     spew("$Dir/ids", '[1,2,3]');
@@ -233,6 +233,25 @@ sub random {
                     $format, '--type', $type, '--json');
         is($r->{code}, 0, "random $format $type: exit code") or diag $r->{err};
         is(decode_json($r->{out})->{shape}{experts}, 4, 'and shape');
+
+        $r = run('generate', '--model', $out, '--prompt-ids', "$Dir/ids",
+                 '--max-tokens', 4, '--json');
+        is($r->{code}, 0, 'it runs') or diag $r->{err};
+        is(scalar @{decode_json($r->{out})->{ids}}, 4, 'and answers');
+    }
+
+    # blocks of 256 are of wider models
+
+    my $wide = decode_json(slurp($config));
+    @$wide{qw/ hidden_size intermediate_size /} = (256, 512);
+    spew("$Dir/wide.json", encode_json($wide));
+
+    for my $type (qw/ q4_k q5_k q6_k /) {
+        my $out = "$Dir/random-$type";
+        my $r = run('inspect', $out, '--make-random', "$Dir/wide.json",
+                    '--type', $type);
+        is($r->{code}, 0, "random $type: exit code") or diag $r->{err};
+        like($r->{out}, qr/\b\U$type\E\b/, 'and type');
 
         $r = run('generate', '--model', $out, '--prompt-ids', "$Dir/ids",
                  '--max-tokens', 4, '--json');
@@ -276,8 +295,8 @@ sub random {
     for ([1, '--make-random', "$Dir/none", qr/none: cannot be opened/],
          [2, '--make-random', $config, '--type', 'q9',
           qr/type "q9" is not written/],
-         [2, '--make-random', $config, '--type', 'q5_0',
-          qr/type "q5_0" is not written/],
+         [2, '--make-random', $config, '--type', 'q3_k',
+          qr/type "q3_k" is not written/],
          [2, '--make-random', $config, '--format', 'x',
           qr/format "x" is neither/],
          [1, '--make-random', 't/data/golden/tiny/rope-llama3/config.json',

@@ -58,6 +58,7 @@ static const mistral_option_t  mistral_bench_options[] = {
     MISTRAL_BENCH_OPTION("--isa", TEXT, isa, 0, 0),
     MISTRAL_BENCH_OPTION("--activations", UINT, activations, 16, 22),
     MISTRAL_BENCH_OPTION("--kv-cache", TEXT, kv_cache, 0, 0),
+    MISTRAL_BENCH_OPTION("--temperature", REAL, temperature, 0, 2),
     MISTRAL_BENCH_OPTION("--cases", TEXT, cases, 0, 0),
     MISTRAL_BENCH_OPTION("--repeat", UINT, repeat, 1, 1000)
 };
@@ -131,6 +132,8 @@ static const char  mistral_bench_help[] =
     "                     22)\n"
     "  --kv-cache NAME    f32, f16 or q8; with a device bf16 or fp8\n"
     "                     (default: f32; bf16)\n"
+    "  --temperature T    draw the answers' tokens, 0 .. 2 (default 0:\n"
+    "                     always the likeliest)\n"
     "  --json FILE        an object with a number for each case\n"
     "\n"
     "With --kernels, what one core makes of each type of weights, beside\n"
@@ -188,8 +191,8 @@ mistral_bench_check_engine(const mistral_bench_conf_t *c)
                                 "--repeat, --device, "
                                 "--dtype, --weight-layouts, "
                                 "--batch-invariant, --threads, "
-                                "--isa, --activations, --kv-cache and "
-                                "--json only");
+                                "--isa, --activations, --kv-cache, "
+                                "--temperature and --json only");
     }
 
     return MISTRAL_OK;
@@ -289,14 +292,15 @@ mistral_bench_check_http(const mistral_bench_conf_t *c)
     }
 
     if (c->threads || c->device || c->isa || c->activations || c->kv_cache
-        || c->cases || c->repeat || c->dtype || c->weight_layouts
-        || c->batch_invariant)
+        || c->temperature > 0 || c->cases || c->repeat || c->dtype
+        || c->weight_layouts || c->batch_invariant)
     {
         return mistral_complain(MISTRAL_USAGE, "bench", "--device, "
                                 "--dtype, --weight-layouts, "
                                 "--batch-invariant, --threads, "
-                                "--isa, --activations, --kv-cache, --cases "
-                                "and --repeat go with --engine");
+                                "--isa, --activations, --kv-cache, "
+                                "--temperature, --cases and --repeat go with "
+                                "--engine");
     }
 
     if (c->requests && c->duration > 0) {

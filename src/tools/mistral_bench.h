@@ -56,6 +56,7 @@ typedef struct {
     uint64_t     max_tokens;
     uint64_t     warmup;           /* requests */
     uint64_t     threads;
+    double       temperature;      /* 0 = greedy */
     uint64_t     activations;      /* bits */
     uint64_t     weight_layouts;
     int          batch_invariant;

@@ -253,7 +253,8 @@ mistral_case_submit(mistral_cases_t *b, uint32_t tag, uint32_t prompt,
     s.n_prompt = prompt;
 
     mst_params_default(&s.params);
-    s.params.temperature = 0;
+    s.params.temperature = (float) b->conf->temperature;
+    s.params.seed = b->random;
     s.params.max_tokens = answer;
     s.params.flags = MST_PARAMS_IGNORE_EOS;
 

@@ -67,7 +67,7 @@ static const char  mistral_inspect_help[] =
     "                         config.json or a params.json\n"
     "  --format gguf|safetensors   (default gguf)\n"
     "  --type T     of its matrices: bf16 (default), f16, f32; GGUF also\n"
-    "               q8_0, q6_k, q4_k, q4_0, q4_1\n"
+    "               q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0\n"
     "  --seed N     the same seed, the same weights (default 0)\n"
     "\n"
     "Exits with 78 when the model would not run, with a line on stderr for\n"

@@ -284,7 +284,7 @@ mistral_random_type(mistral_random_t *r, const char *name)
     }
 
     (void) mst_err_set(r->err, "type \"%s\" is not written; bf16, f16, f32, "
-                       "q8_0, q6_k, q4_k, q4_0 and q4_1 are", name);
+                       "q8_0, q6_k, q5_k, q4_k and q4_0 .. q5_1 are", name);
 
     return MST_DECLINED;
 }

@@ -16,7 +16,8 @@
  * config: a config.json or params.json.  format "gguf": "out" is a file;
  * "safetensors": a directory that is made, with that configuration and
  * model.safetensors (or consolidated.safetensors) in it.  type: "bf16",
- * "f16", "f32", for GGUF "q8_0", "q6_k", "q4_k", "q4_0" and "q4_1" too.
+ * "f16", "f32", for GGUF "q8_0", "q6_k", "q5_k", "q4_k", "q5_1", "q5_0", "q4_1"
+ * and "q4_0" too.
  * The same seed, the same bytes.  There is no tokenizer in it.
  * MST_DECLINED: no such format or type, or not that type in that format.
  */

@@ -22,8 +22,11 @@ typedef struct {
 static const mistral_random_scale_t  mistral_random_scales[] = {
     { MST_TYPE_Q4_0, 0, 1 / 8.0f, 0, 0 },
     { MST_TYPE_Q4_1, 0, 1 / 7.5f, 2, -1 },
+    { MST_TYPE_Q5_0, 0, 1 / 16.0f, 0, 0 },
+    { MST_TYPE_Q5_1, 0, 1 / 15.5f, 2, -1 },
     { MST_TYPE_Q8_0, 0, 1 / 128.0f, 0, 0 },
     { MST_TYPE_Q4_K, 0, 1 / 360.0f, 2, 1 / 48.0f },
+    { MST_TYPE_Q5_K, 0, 1 / 720.0f, 2, 1 / 48.0f },
     { MST_TYPE_Q6_K, 208, 1 / 2400.0f, 0, 0 }
 };
 
