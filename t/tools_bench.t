@@ -50,6 +50,9 @@ sub usage {
         [ ['bench', $url, '--profile', 'p', '--max-tokens', 1],
           qr/--profile says how long/ ],
         [ ['bench', $url, '--threads', 1],    qr/go with --engine/ ],
+        [ ['bench', $url, '--prompts', 'p'],  qr/go with --engine/ ],
+        [ [@e, '--prompts', 'p', '--prompt-tokens', 1],
+          qr/--prompts says how long/ ],
         [ ['bench', $url, '--activations', 16],
           qr/go with --engine/ ],
         [ ['bench', $url, '--temperature', 1], qr/go with --engine/ ],
@@ -488,6 +491,7 @@ sub engine {
 
     $r = run(@m, '--cases', 'decode_2', '--temperature', 1);
     is($r->{code}, 0, 'engine, drawn tokens');
+    prompts(@m, '--cases', 'decode_2');
 
     $r = run(@m, '--kv-cache', 'f17');
     is($r->{code}, 2, 'engine, kv_cache f17: exit code');
@@ -502,6 +506,31 @@ sub engine {
     $r = run('bench', '--engine', '--model', "$Dir/none");
     is($r->{code}, 78, 'engine, no file: exit code');
     like($r->{err}, qr/none: cannot be opened/, 'engine, no file: sentence');
+}
+
+
+sub prompts {
+    my @e = (@_, '--prompts', "$Dir/prompts");
+
+    for my $bad ('', '{}', '[]', '[[]]', '[1]', '[[1], [-1]]', '[[1, "2"]]',
+                 '[[1, 1.5]]')
+    {
+        spew("$Dir/prompts", $bad);
+
+        my $r = run(@e);
+        is($r->{code}, 78, "engine, prompts \"$bad\": exit code");
+        like($r->{err}, qr/\bprompts(?:: | is no list of lists of token ids)/,
+             "engine, prompts \"$bad\": sentence");
+    }
+
+    spew("$Dir/prompts", '[[1, 2, 3], [4]]');
+    is(run(@e)->{code}, 0, 'engine, prompts');
+
+    spew("$Dir/prompts", '[[1], [49152]]');
+    my $r = run(@e);
+    is($r->{code}, 1, 'engine, a prompt that is no text: exit code');
+    like($r->{err}, qr/refused or broke an answer/,
+         'engine, a prompt that is no text: sentence');
 }
 
 

@@ -60,6 +60,7 @@ static const mistral_option_t  mistral_bench_options[] = {
     MISTRAL_BENCH_OPTION("--kv-cache", TEXT, kv_cache, 0, 0),
     MISTRAL_BENCH_OPTION("--temperature", REAL, temperature, 0, 2),
     MISTRAL_BENCH_OPTION("--cases", TEXT, cases, 0, 0),
+    MISTRAL_BENCH_OPTION("--prompts", TEXT, prompts, 0, 0),
     MISTRAL_BENCH_OPTION("--repeat", UINT, repeat, 1, 1000)
 };
 
@@ -117,6 +118,8 @@ static const char  mistral_bench_help[] =
     "                     prefill_N: a prompt of N tokens\n"
     "                     (default decode_1,prefill_512,prefill_2048,\n"
     "                     decode_8,decode_16)\n"
+    "  --prompts FILE     a JSON list of lists of token ids: those of\n"
+    "                     decode_N, in turn, in place of random ones\n"
     "  --repeat N         the median of N runs is shown (default 5)\n"
     "  --threads N        1 .. 64 (default: one per core that we may use)\n"
     "  --device NAME      cpu or cuda:N (default: cpu)\n"
@@ -180,6 +183,11 @@ mistral_bench_check_engine(const mistral_bench_conf_t *c)
         return mistral_complain(MISTRAL_USAGE, "bench", "%s", err.text);
     }
 
+    if (c->prompts && c->prompt_tokens) {
+        return mistral_complain(MISTRAL_USAGE, "bench", "--prompts says how "
+                                "long prompts are, not --prompt-tokens");
+    }
+
     if (c->concurrency || c->requests || c->duration > 0 || c->rate > 0
         || c->max_tokens || c->profile || c->warmup
         || c->timeout > 0 || c->stream || c->no_stream || c->ignore_eos
@@ -188,7 +196,7 @@ mistral_bench_check_engine(const mistral_bench_conf_t *c)
     {
         return mistral_complain(MISTRAL_USAGE, "bench", "--engine goes with "
                                 "--model, --cases, --prompt-tokens, "
-                                "--repeat, --device, "
+                                "--prompts, --repeat, --device, "
                                 "--dtype, --weight-layouts, "
                                 "--batch-invariant, --threads, "
                                 "--isa, --activations, --kv-cache, "
@@ -292,15 +300,15 @@ mistral_bench_check_http(const mistral_bench_conf_t *c)
     }
 
     if (c->threads || c->device || c->isa || c->activations || c->kv_cache
-        || c->temperature > 0 || c->cases || c->repeat || c->dtype
-        || c->weight_layouts || c->batch_invariant)
+        || c->temperature > 0 || c->cases || c->prompts || c->repeat
+        || c->dtype || c->weight_layouts || c->batch_invariant)
     {
         return mistral_complain(MISTRAL_USAGE, "bench", "--device, "
                                 "--dtype, --weight-layouts, "
                                 "--batch-invariant, --threads, "
                                 "--isa, --activations, --kv-cache, "
-                                "--temperature, --cases and --repeat go with "
-                                "--engine");
+                                "--temperature, --cases, --prompts and "
+                                "--repeat go with --engine");
     }
 
     if (c->requests && c->duration > 0) {

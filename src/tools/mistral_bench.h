@@ -32,6 +32,7 @@ typedef struct {
     const char  *url;
     const char  *model;            /* a name, with --engine a path */
     const char  *profile;
+    const char  *prompts;
     const char  *json;
     const char  *device;           /* "cpu", "cuda:N"; NULL = cpu */
     const char  *dtype;            /* NULL = auto */

@@ -6,7 +6,7 @@
  * their first token until the first one has 256 tokens of context, so that
  * every step in between is N answers and nothing else.  prefill_N: from the
  * submit of a prompt of N tokens to its first token.  Prompts are random
- * ids and nothing is cached.
+ * ids or, of decode_N, a file's; nothing is cached.
  *
  * The time of a step in which the engine does not wait for the device is the
  * host's: with a device it passes while the step before runs.
@@ -64,6 +64,7 @@ typedef struct {
     uint64_t                     kv_tokens;    /* of the largest case */
     mst_engine_t                *engine;
     uint32_t                    *prompt;       /* [context] */
+    json_t                      *prompts;      /* of a file; or NULL */
     uint32_t                     n_vocab;
     uint64_t                     random;
     mst_err_t                    err;
@@ -152,6 +153,52 @@ mistral_case_list(mistral_cases_t *b)
 }
 
 
+/* --prompts; the length of the longest is that of all as far as room counts */
+
+static int
+mistral_case_prompts(mistral_cases_t *b, mistral_bench_conf_t *conf)
+{
+    size_t         i, k;
+    json_t        *list, *id;
+    json_error_t   err;
+
+    b->prompts = json_load_file(conf->prompts, 0, &err);
+
+    if (b->prompts == NULL) {
+        return mistral_complain(MISTRAL_REFUSED, "bench", "%s: %s",
+                                conf->prompts, err.text);
+    }
+
+    conf->prompt_tokens = 0;
+
+    json_array_foreach(b->prompts, i, list) {
+        json_array_foreach(list, k, id) {
+            if (!json_is_integer(id) || json_integer_value(id) < 0
+                || json_integer_value(id) > INT32_MAX)
+            {
+                k = 0;
+                break;
+            }
+        }
+
+        if (k == 0 || k > 1000000) {
+            conf->prompt_tokens = 0;
+            break;
+        }
+
+        conf->prompt_tokens = k > conf->prompt_tokens ? k
+                                                      : conf->prompt_tokens;
+    }
+
+    if (conf->prompt_tokens == 0) {
+        return mistral_complain(MISTRAL_REFUSED, "bench", "%s is no list of "
+                                "lists of token ids", conf->prompts);
+    }
+
+    return MISTRAL_OK;
+}
+
+
 /* what the engine must have room for */
 
 static int
@@ -232,6 +279,24 @@ mistral_case_event(void *data, const mst_event_t *ev)
 }
 
 
+/* the n-th prompt of the file; returns its length */
+
+static uint32_t
+mistral_case_read(mistral_cases_t *b, uint32_t n)
+{
+    size_t   k;
+    json_t  *list, *id;
+
+    list = json_array_get(b->prompts, n % json_array_size(b->prompts));
+
+    json_array_foreach(list, k, id) {
+        b->prompt[k] = (uint32_t) json_integer_value(id);
+    }
+
+    return (uint32_t) k;
+}
+
+
 /* the engine copies the prompt: each answer gets its own words */
 
 static void
@@ -245,6 +310,10 @@ mistral_case_submit(mistral_cases_t *b, uint32_t tag, uint32_t prompt,
         b->random = b->random * 6364136223846793005ull
                     + 1442695040888963407ull;
         b->prompt[i] = (uint32_t) ((b->random >> 33) % b->n_vocab);
+    }
+
+    if (b->prompts && answer > 1) {
+        prompt = mistral_case_read(b, tag);
     }
 
     memset(&s, 0, sizeof(s));
@@ -599,9 +668,14 @@ mistral_bench_engine(const mistral_bench_conf_t *given)
                                             : MISTRAL_CASE_PROMPT;
     b.conf = &conf;
 
-    rc = mistral_case_measure(&b);
+    rc = conf.prompts ? mistral_case_prompts(&b, &conf) : MISTRAL_OK;
+
+    if (rc == MISTRAL_OK) {
+        rc = mistral_case_measure(&b);
+    }
 
     mst_engine_destroy(b.engine);
+    json_decref(b.prompts);
     mst_free(b.prompt);
 
     for (i = 0; i < b.n_cases; i++) {

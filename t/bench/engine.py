@@ -21,10 +21,10 @@ and then with the peer.
     memory      MiB of all the processes (their proportional share) after
                 http_8, with KV caches of as many bytes
     overhead    tokens/s of 1 and 8 streams through nginx beside the engine
-                without it ("peer"), behind prompts of as many tokens: both
-                are means of the time in which all streams run, until the
-                first of them has its 128 tokens; in turn, PAIRS times in each
-                round, with the same nginx; the worse of the two
+                without it ("peer"), of the same prompts, so that both compute
+                the same text: both are means of the time in which all streams
+                run, until the first of them has its 128 tokens; in turn, PAIRS
+                times in each round, with the same nginx; the worse of the two
 
 JSON: {"key": {"ours": N, "peer": N, "ratio": N, "unit": "tok/s"}}; ratio is
 ours / peer, of times and memory too; of overhead it is the median of the
@@ -154,12 +154,14 @@ class Server:
         except OSError:
             return False
 
-    def bench(self, clients, requests):
+    def bench(self, clients, requests, profile=None):
+        what = (['--profile', profile] if profile else
+                ['--prompt-tokens', '128', '--max-tokens', '128'])
+
         return json.loads(output(
             [MISTRAL, 'bench', 'http://127.0.0.1:%d' % self.port,
              '--concurrency', str(clients), '--requests', str(requests),
-             '--prompt-tokens', '128', '--max-tokens', '128', '--ignore-eos',
-             '--warmup', '1', '--json', '-']))
+             '--ignore-eos', '--warmup', '1', '--json', '-', *what]))
 
     def first_token(self, ids):
         """ms until it comes"""
@@ -231,6 +233,16 @@ class Ours(Server, common.Nginx):
             return False
 
         return super().ready()
+
+    def tokens(self, text):
+        """ids of a user's message, as the model gets them"""
+        c = http.client.HTTPConnection('127.0.0.1', self.port, timeout=60)
+        c.request('POST', '/v1/tokenize', json.dumps(
+            {'messages': [{'role': 'user', 'content': text}]}),
+            {'Content-Type': 'application/json'})
+        ids = json.load(c.getresponse())['tokens']
+        c.close()
+        return ids
 
     def engine(self):
         return self.get('/status')['models'][0]['engine_pid'] or 0
@@ -332,15 +344,29 @@ def server(make, keys, seed):
 def overhead(n, s):
     """tokens/s of n streams together: (through nginx, without it)"""
 
-    r = s.bench(n, 2 if n == 1 else n)
+    # some steps of a text need more than others (docs/bench.md)
+
+    texts = [' '.join(random.choice(common.WORDS) for _ in range(128))
+             for _ in range(n)]
+    requests = 2 if n == 1 else n
+    prompts = [s.tokens(t) for t in texts]
+
+    with tempfile.NamedTemporaryFile('w') as f:
+        json.dump([{'weight': 1, 'prompt': t, 'max_tokens': 128}
+                   for t in texts], f)
+        f.flush()
+        r = s.bench(n, requests, f.name)
 
     if r['failed'] or not r['together_ms']:
         raise RuntimeError('overhead_%d: %s' % (n, r['errors']))
 
-    # a chat's template has tokens, too
+    if r['prompt_tokens'] * n != sum(map(len, prompts)) * requests:
+        raise RuntimeError('overhead_%d: %d tokens' % (n, r['prompt_tokens']))
 
-    alone = engine_ours(['decode_%d' % n], ['--prompt-tokens',
-                        str(round(r['prompt_tokens'] / r['done']))])
+    with tempfile.NamedTemporaryFile('w') as f:
+        json.dump(prompts, f)
+        f.flush()
+        alone = engine_ours(['decode_%d' % n], ['--prompts', f.name])
 
     return n * 1000 / r['together_ms'], alone['decode_%d' % n]
 
