@@ -223,8 +223,12 @@ mst_cpu_coarse_tile(const uint8_t *tile, uint8_t *to, uint32_t width,
     memcpy(to, f, sizeof(f));
     bytes = to + sizeof(f);
 
+    /* rounded upwards */
+
     for (i = 0; i < blocks * MST_CPU_LANES; i++) {
         scale = (double) f[1][i % MST_CPU_LANES];
-        bytes[i] = scale > 0 ? (uint8_t) ceil((double) norms[i] / scale) : 0;
+        scale = scale > 0 ? (double) norms[i] / scale : 0;
+        bytes[i] = (uint8_t) scale;
+        bytes[i] = (uint8_t) (bytes[i] + (scale > bytes[i]));
     }
 }

@@ -16,6 +16,11 @@
 #include "base/mst_mem.h"
 
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE  23                /* Linux 5.14 */
+#endif
+
+
 typedef struct mst_mem_late_s  mst_mem_late_t;
 
 struct mst_mem_late_s {
@@ -73,6 +78,32 @@ mst_calloc(size_t n, size_t size)
     }
 
     return calloc(1, total ? total : 1);
+}
+
+
+void *
+mst_mem_table(size_t n, size_t size)
+{
+    void       *p;
+    uintptr_t   end, from, page;
+
+    p = mst_calloc(n, size);
+
+    if (p == NULL) {
+        return NULL;
+    }
+
+    page = (uintptr_t) sysconf(_SC_PAGESIZE);
+    from = ((uintptr_t) p + page - 1) / page * page;
+    end = ((uintptr_t) p + n * size) / page * page;
+
+    /* an older system brings them one by one */
+
+    if (from < end) {
+        (void) madvise((void *) from, end - from, MADV_POPULATE_WRITE);
+    }
+
+    return p;
 }
 
 

@@ -12,6 +12,11 @@
 
 void *mst_alloc(size_t size);                  /* NULL: out of memory */
 void *mst_calloc(size_t n, size_t size);       /* zeroed; n * size checked */
+
+/* as mst_calloc(), of what is soon written to in no order: its pages are there
+   at once, where each would be a fault or, looked at first, two */
+void *mst_mem_table(size_t n, size_t size);
+
 void *mst_realloc(void *p, size_t n, size_t size);
 void *mst_memalign(size_t align, size_t size);  /* not zeroed */
 void mst_free(void *p);                        /* p may be NULL */

@@ -219,7 +219,7 @@ mst_bpe_rule_list(mst_bpe_rule_t *k, uint32_t n)
 
     size = mst_vocab_table_size(n);
     k->mask = size - 1;
-    k->slots = mst_calloc(size, sizeof(mst_bpe_merge_t));
+    k->slots = mst_mem_table(size, sizeof(mst_bpe_merge_t));
 
     if (k->slots == NULL) {
         return MST_ERROR;

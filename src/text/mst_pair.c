@@ -20,7 +20,7 @@ mst_pair_half_init(mst_pair_half_t *t, uint32_t n)
 
     t->mask = size - 1;
     t->shift = 64 - __builtin_ctz(size);
-    t->slots = mst_calloc(size, sizeof(uint64_t));
+    t->slots = mst_mem_table(size, sizeof(uint64_t));
     t->bits = mst_calloc(size / MST_SIEVE_SLOTS, sizeof(uint64_t));
 
     return t->slots && t->bits ? MST_OK : MST_ERROR;

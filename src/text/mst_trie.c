@@ -68,7 +68,7 @@ mst_trie_grow(mst_trie_t *t, uint32_t n)
     mask = t->mask;
 
     t->mask = mst_vocab_table_size(n) - 1;
-    t->slots = mst_calloc((size_t) t->mask + 1, sizeof(mst_trie_slot_t));
+    t->slots = mst_mem_table((size_t) t->mask + 1, sizeof(mst_trie_slot_t));
 
     for (i = 0; t->slots && slots && i <= mask; i++) {
         if (slots[i].key) {

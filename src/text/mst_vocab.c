@@ -80,13 +80,26 @@ mst_vocab_hash(int special, const char *data, size_t len)
 }
 
 
+static int
+mst_vocab_is(const mst_vocab_t *v, uint32_t id, int special, const char *data,
+    size_t len)
+{
+    mst_str_t  s;
+
+    s = mst_vocab_token(v, id);
+
+    return s.len == len
+           && (v->type[id] != MST_VOCAB_NORMAL) == special
+           && memcmp(s.data, data, len) == 0;
+}
+
+
 int64_t
 mst_vocab_find(const mst_vocab_t *v, int special, const char *data,
     size_t len)
 {
-    uint32_t                 i, id;
+    uint32_t                 i;
     uint64_t                 h;
-    mst_str_t                s;
     const mst_vocab_slot_t  *slot;
 
     h = mst_vocab_hash(special, data, len);
@@ -98,18 +111,10 @@ mst_vocab_find(const mst_vocab_t *v, int special, const char *data,
             return -1;
         }
 
-        if (slot->tag != (uint32_t) (h >> 32)) {
-            continue;
-        }
-
-        id = slot->ref - 1;
-        s = mst_vocab_token(v, id);
-
-        if (s.len == len
-            && (v->type[id] != MST_VOCAB_NORMAL) == special
-            && memcmp(s.data, data, len) == 0)
+        if (slot->tag == (uint32_t) (h >> 32)
+            && mst_vocab_is(v, slot->ref - 1, special, data, len))
         {
-            return id;
+            return slot->ref - 1;
         }
     }
 }
@@ -129,19 +134,6 @@ mst_vocab_put(mst_vocab_t *v, uint32_t id, unsigned char type,
     uint64_t   h;
 
     special = type != MST_VOCAB_NORMAL;
-
-    if (mst_vocab_find(v, special, data, len) >= 0) {
-        return MST_DECLINED;
-    }
-
-    memcpy(v->data + v->off[id], data, len);
-    v->off[id + 1] = v->off[id] + (uint32_t) len;
-    v->type[id] = type;
-
-    if (!special && len > v->max_token) {
-        v->max_token = (uint32_t) len;
-    }
-
     h = mst_vocab_hash(special, data, len);
     i = (uint32_t) h & v->mask;
 
@@ -151,7 +143,21 @@ mst_vocab_put(mst_vocab_t *v, uint32_t id, unsigned char type,
             return MST_BUSY;
         }
 
+        if (v->slots[i].tag == (uint32_t) (h >> 32)
+            && mst_vocab_is(v, v->slots[i].ref - 1, special, data, len))
+        {
+            return MST_DECLINED;
+        }
+
         i = (i + 1) & v->mask;
+    }
+
+    memcpy(v->data + v->off[id], data, len);
+    v->off[id + 1] = v->off[id] + (uint32_t) len;
+    v->type[id] = type;
+
+    if (!special && len > v->max_token) {
+        v->max_token = (uint32_t) len;
     }
 
     v->slots[i].tag = (uint32_t) (h >> 32);
@@ -384,7 +390,7 @@ mst_vocab_init(mst_vocab_t *v, uint32_t n, size_t size)
     v->data = mst_alloc(size ? size : 1);
     v->off = mst_calloc((size_t) n + 1, sizeof(uint32_t));
     v->type = mst_calloc(n, 1);
-    v->slots = mst_calloc(slots, sizeof(mst_vocab_slot_t));
+    v->slots = mst_mem_table(slots, sizeof(mst_vocab_slot_t));
 
     return v->data && v->off && v->type && v->slots ? MST_OK : MST_ERROR;
 }

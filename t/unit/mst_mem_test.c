@@ -66,6 +66,49 @@ test_align(void **state)
 }
 
 
+/* what nobody touched is there, where the system can do that; and zeros */
+
+static void
+test_table(void **state)
+{
+    char           *p;
+    size_t          i, page, size;
+    unsigned char   in[64];
+
+    (void) state;
+
+    page = (size_t) sysconf(_SC_PAGESIZE);
+    size = 64 * page;
+
+    for (i = 1; i < 100; i += 7) {
+        p = mst_mem_table(i, 11);
+        assert_non_null(p);
+        memset(p, 0xaa, i * 11);
+        mst_free(p);
+    }
+
+    p = mst_mem_table(64, page);
+    assert_non_null(p);
+
+    if (madvise((void *) ((uintptr_t) p / page * page + page), page,
+                23 /* MADV_POPULATE_WRITE */) == 0)
+    {
+        assert_int_equal(mincore((void *) ((uintptr_t) p / page * page + page),
+                                 size - 2 * page, in), 0);
+
+        for (i = 0; i < 62; i++) {
+            assert_int_equal(in[i] & 1, 1);
+        }
+    }
+
+    for (i = 0; i < size; i++) {
+        assert_int_equal(p[i], 0);
+    }
+
+    mst_free(p);
+}
+
+
 /* products and sums that overflow are refused before malloc() sees them */
 
 static void
@@ -77,6 +120,7 @@ test_overflow(void **state)
     (void) state;
 
     assert_null(mst_calloc(big, 2));
+    assert_null(mst_mem_table(big, 2));
 
     p = mst_alloc(8);
     assert_non_null(p);
@@ -256,6 +300,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_alloc),
         cmocka_unit_test(test_align),
+        cmocka_unit_test(test_table),
         cmocka_unit_test(test_overflow),
         cmocka_unit_test(test_fail),
         cmocka_unit_test(test_other),
