@@ -174,6 +174,15 @@ typedef struct {
 
 
 typedef struct {
+    /* piece i; no two threads have the same slot at once */
+    void      (*piece)(void *data, uint32_t slot, uint32_t i);
+    void       *data;
+    uint32_t    n;                 /* pieces */
+    uint32_t    slots;             /* threads at most */
+} mst_backend_work_t;
+
+
+typedef struct {
     const char  *name;
 
     mst_backend_t *(*create)(const mst_backend_conf_t *conf, mst_err_t *err);
@@ -245,6 +254,10 @@ typedef struct {
     /* waits for all; *logits is [n_wanted][n_vocab] of the host until the
        next begin(); no step is under way */
     int (*sync)(mst_backend_t *b, const float **logits, mst_err_t *err);
+
+    /* pieces 0 .. n - 1 of the caller's own work on the backend's threads;
+       returns when all are done.  No step is under way.  NULL: it has none. */
+    void (*spread)(mst_backend_t *b, const mst_backend_work_t *work);
 } mst_backend_ops_t;
 
 

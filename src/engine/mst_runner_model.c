@@ -3,7 +3,8 @@
  * A model as a runner: one forward step, then one draw for each sequence
  * that is through with its tokens (mst_runner.h).  A step is a list of draws
  * and scores; a backend that samples gets it with the launch, else, and where
- * the logits are wanted, the sampler of the CPU goes through it afterwards.
+ * the logits are wanted, samplers of the CPU go through it afterwards, on the
+ * threads that computed the step.
  */
 
 #include <string.h>
@@ -12,10 +13,13 @@
 #include "engine/mst_runner.h"
 #include "engine/mst_sampler.h"
 
+#define MST_RUNNER_SAMPLERS  8     /* threads that draw at once */
+
 
 typedef struct {
     mst_model_t         *model;
-    mst_sampler_t        sampler;
+    mst_sampler_t        samplers[MST_RUNNER_SAMPLERS];
+    const float         *logits;   /* of the step */
     mst_backend_draw_t  *draws;
     uint32_t            *ids;      /* [max_draws] of a step of likeliest
                                       tokens */
@@ -35,12 +39,14 @@ static int mst_runner_model_plain(const mst_runner_model_t *rm,
     const mst_step_t *step);
 static void mst_runner_model_sample(mst_runner_model_t *rm,
     const float *logits);
+static void mst_runner_model_free(mst_runner_model_t *rm);
 static void mst_runner_model_destroy(void *data);
 
 
 int
 mst_runner_model(mst_runner_t *r, mst_model_t *m, mst_err_t *err)
 {
+    size_t                   i;
     mst_runner_model_t      *rm;
     const mst_model_info_t  *info;
 
@@ -51,9 +57,11 @@ mst_runner_model(mst_runner_t *r, mst_model_t *m, mst_err_t *err)
         return mst_err_set(err, "no memory to run the model");
     }
 
-    if (mst_sampler_init(&rm->sampler, info->n_vocab, err) != MST_OK) {
-        mst_free(rm);
-        return MST_ERROR;
+    for (i = 0; i < MST_RUNNER_SAMPLERS; i++) {
+        if (mst_sampler_init(&rm->samplers[i], info->n_vocab, err) != MST_OK) {
+            mst_runner_model_free(rm);
+            return MST_ERROR;
+        }
     }
 
     rm->model = m;
@@ -267,23 +275,51 @@ mst_runner_model_list(mst_runner_model_t *rm, const mst_step_t *step,
 
 
 static void
-mst_runner_model_sample(mst_runner_model_t *rm, const float *logits)
+mst_runner_model_one(void *data, uint32_t slot, uint32_t i)
 {
-    uint32_t                   i;
     const float               *row;
+    mst_sampler_t             *s;
+    mst_runner_model_t        *rm;
     const mst_backend_draw_t  *d;
 
-    for (i = 0; i < rm->n_draws; i++) {
-        d = &rm->draws[i];
-        row = logits + (size_t) d->row * rm->sampler.n_vocab;
+    rm = data;
+    s = &rm->samplers[slot];
+    d = &rm->draws[i];
+    row = rm->logits + (size_t) d->row * s->n_vocab;
 
-        if (d->sample) {
-            mst_sampler_run(&rm->sampler, row, d->sample, d->sampled);
+    if (d->sample) {
+        mst_sampler_run(s, row, d->sample, d->sampled);
 
-        } else {
-            mst_sampler_score(&rm->sampler, row, d->id, d->n_top, d->sampled);
-        }
+    } else {
+        mst_sampler_score(s, row, d->id, d->n_top, d->sampled);
     }
+}
+
+
+static void
+mst_runner_model_sample(mst_runner_model_t *rm, const float *logits)
+{
+    mst_backend_work_t  work = { mst_runner_model_one, rm, rm->n_draws,
+                                 MST_RUNNER_SAMPLERS };
+
+    rm->logits = logits;
+
+    mst_forward_spread(rm->model, &work);
+}
+
+
+static void
+mst_runner_model_free(mst_runner_model_t *rm)
+{
+    size_t  i;
+
+    for (i = 0; i < MST_RUNNER_SAMPLERS; i++) {
+        mst_sampler_fini(&rm->samplers[i]);
+    }
+
+    mst_free(rm->draws);
+    mst_free(rm->ids);
+    mst_free(rm);
 }
 
 
@@ -295,8 +331,5 @@ mst_runner_model_destroy(void *data)
     rm = data;
 
     mst_model_destroy(rm->model);
-    mst_sampler_fini(&rm->sampler);
-    mst_free(rm->draws);
-    mst_free(rm->ids);
-    mst_free(rm);
+    mst_runner_model_free(rm);
 }

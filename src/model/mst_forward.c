@@ -202,6 +202,22 @@ mst_forward_top(mst_model_t *m, const mst_batch_t *batch, uint32_t *ids,
 }
 
 
+void
+mst_forward_spread(mst_model_t *m, const mst_backend_work_t *work)
+{
+    uint32_t  i;
+
+    if (m->ops->spread != NULL && work->n > 1) {
+        m->ops->spread(m->backend, work);
+        return;
+    }
+
+    for (i = 0; i < work->n; i++) {
+        work->piece(work->data, 0, i);
+    }
+}
+
+
 int
 mst_forward_samples(const mst_model_t *m)
 {

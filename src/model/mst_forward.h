@@ -144,6 +144,10 @@ int mst_forward_top(mst_model_t *m, const mst_batch_t *batch, uint32_t *ids,
 /* runs the steps that a backend wants before the first real one */
 int mst_forward_warm(mst_model_t *m, mst_err_t *err);
 
+/* the caller's own work on the threads that compute steps, between two; where
+   there are none, by this one, which has slot 0 */
+void mst_forward_spread(mst_model_t *m, const mst_backend_work_t *work);
+
 /* whether the backend can sample by itself */
 int mst_forward_samples(const mst_model_t *m);
 

@@ -147,6 +147,21 @@ mst_forward_samples(const mst_model_t *m)
 }
 
 
+/* whatever thread takes them, in whatever order */
+
+void
+mst_forward_spread(mst_model_t *m, const mst_backend_work_t *work)
+{
+    uint32_t  i;
+
+    (void) m;
+
+    for (i = work->n; i-- > 0; /* void */ ) {
+        work->piece(work->data, (i * 5 + 3) % work->slots, i);
+    }
+}
+
+
 /* as a device does: what the launch before drew is known here alone */
 
 static uint32_t *
