@@ -155,6 +155,13 @@ mst_split_next(mst_split_t *s, size_t *budget, mst_str_t *piece)
             return MST_AGAIN;
         }
 
+        end = mst_split_short(s, *budget);
+
+        if (end) {
+            *budget -= (size_t) (end - s->start);
+            goto found;
+        }
+
         len = mst_split_begin(s);
 
         if (len) {

@@ -93,5 +93,12 @@ mst_split_bits(const mst_split_t *s, const unsigned char *p, size_t *n)
 /* mst_split_word.c: the kinds from LLAMA3 on */
 int mst_split_word(mst_split_t *s, size_t *budget, mst_str_t *piece);
 
+/*
+ * Of all kinds.  Most pieces are letters behind a space or nothing, most of
+ * those in ASCII, and short: where such a one ends, or NULL: it is another,
+ * or the end of text or budget is near.
+ */
+const unsigned char *mst_split_short(const mst_split_t *s, size_t budget);
+
 
 #endif /* MST_SPLIT_H */

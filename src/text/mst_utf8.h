@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/mst_buf.h"
 
@@ -47,22 +48,27 @@ size_t mst_utf8_decode(const void *data, size_t len, uint32_t *cp);
 static inline size_t
 mst_utf8_short(const unsigned char *p, size_t len, uint32_t *cp)
 {
-    if (len < 2 || *p < 0xc2 || (p[1] & 0xc0) != 0x80) {
+    uint32_t  w;
+
+    if (len >= sizeof(uint32_t)) {
+        memcpy(&w, p, sizeof(uint32_t));           /* little-endian */
+
+    } else {
+        w = p[0] | (len > 1 ? p[1] << 8 : 0) | (len > 2 ? p[2] << 16 : 0);
+    }
+
+    if ((w & 0xc0e0) == 0x80c0) {
+        *cp = (w & 0x1f) << 6 | (w >> 8 & 0x3f);
+        return *cp < 0x80 ? 0 : 2;
+    }
+
+    if ((w & 0xc0c0f0) != 0x8080e0) {
         return 0;
     }
 
-    if (*p < 0xe0) {
-        *cp = (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu);
-        return 2;
-    }
+    *cp = (w & 0xf) << 12 | (w >> 2 & 0xfc0) | (w >> 16 & 0x3f);
 
-    if (len < 3 || *p > 0xef || (p[2] & 0xc0) != 0x80) {
-        return 0;
-    }
-
-    *cp = (p[0] & 0xfu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
-
-    return *cp < 0x800 || (*cp >= 0xd800 && *cp < 0xe000) ? 0 : 3;
+    return *cp < 0x800 || (*cp & 0xf800) == 0xd800 ? 0 : 3;
 }
 
 

@@ -2,7 +2,8 @@
 /*
  * Pieces as the published expressions cut them, in every budget.  "|" stands
  * between pieces; the cases were checked against the regex engine of
- * tiktoken.
+ * tiktoken.  Random texts are cut the same whatever the budget: byte by byte,
+ * or with all of it at hand, which is another way for most pieces.
  */
 
 #include <setjmp.h>
@@ -10,9 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "text/mst_split.h"
+
+#include "seed.h"
+
+#define MAX_TEXT  512
 
 
 static void
@@ -87,11 +93,111 @@ test_cases(void **state)
 }
 
 
+/* the end of each piece; returns their number */
+
+static size_t
+split(mst_split_kind_t kind, const unsigned char *bits, const char *text,
+    size_t len, size_t budget, size_t *ends)
+{
+    int          rc;
+    size_t       left, n;
+    mst_str_t    piece;
+    mst_split_t  s;
+
+    mst_split_init(&s, kind, bits, text, len);
+
+    for (n = 0; ; /* void */ ) {
+        left = budget;
+        rc = mst_split_next(&s, &left, &piece);
+        assert_true(left <= budget);
+
+        if (rc == MST_DONE) {
+            return n;
+        }
+
+        if (rc == MST_OK) {
+            ends[n++] = (size_t) (piece.data - text) + piece.len;
+
+        } else {
+            assert_int_equal(rc, MST_AGAIN);
+            assert_int_equal(left, 0);
+        }
+    }
+}
+
+
+static size_t
+random_text(char *text)
+{
+    size_t       i, k, len, n;
+    const char  *atom;
+
+    static const char *const  atoms[] = {
+        " ", " ", " ", "'", "s", "ll", "D", "word", "Word", "WORD",
+        "aaaaaaaa", "abcdefghi", "@", "[", "`", "{", "Z", "\n", "\t", "\r", "/",
+        "1", "12345", "!", "_", "\xc3\xa9", "\xc3\x89", "\xc7\x85", "\xca\xb0",
+        "\xd0\xb1",
+        "\xe6\x97\xa5", "\xe6\x97\xa5\xe6\x9c\xac", "\xcc\x81",
+        "\xe0\xa4\xbf", "\xc2\xa0", "\xc5\xbf", "\xe3\x80\x80", "\xc2\xbd",
+        "\xd9\xa3", "\xf0\x9f\x91\x8d", "\xf0\x9d\x92\x9c", "\xff", "\xe6",
+        "\x80", "\xed\xa0\x80", "\xc0\x80", "\xe0\x80\x80", "\xf0\x9f"
+    };
+
+    n = (size_t) rand() % 60;
+
+    for (len = 0, i = 0; i < n; i++) {
+        k = (size_t) rand() % (sizeof(atoms) / sizeof(atoms[0]));
+        atom = atoms[k];
+
+        /* now and then a piece that is longer than most */
+
+        for (k = rand() % 40 ? 1 : 20; k && len + 16 < MAX_TEXT; k--) {
+            memcpy(text + len, atom, strlen(atom));
+            len += strlen(atom);
+        }
+    }
+
+    return len;
+}
+
+
+static void
+test_random(void **state)
+{
+    char                  text[MAX_TEXT];
+    size_t                len, m, n, ends[MAX_TEXT], want[MAX_TEXT];
+    unsigned              kind, round;
+    static unsigned char  bits[65536];
+
+    (void) state;
+
+    mst_unicode_fill(bits);
+    srand((unsigned) test_seed());
+
+    for (round = 0; round < 20000; round++) {
+        len = random_text(text);
+        kind = round % (MST_SPLIT_TEKKEN + 1);
+
+        n = split(kind, bits, text, len, 1, want);
+        m = split(kind, bits, text, len, 1000, ends);
+
+        assert_int_equal(n, m);
+        assert_memory_equal(want, ends, n * sizeof(size_t));
+
+        m = split(kind, NULL, text, len, 1 + (size_t) rand() % 200, ends);
+
+        assert_int_equal(n, m);
+        assert_memory_equal(want, ends, n * sizeof(size_t));
+    }
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_cases)
+        cmocka_unit_test(test_cases),
+        cmocka_unit_test(test_random)
     };
 
     return cmocka_run_group_tests_name("mst_split_word", tests, NULL, NULL);
