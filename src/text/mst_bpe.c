@@ -103,11 +103,10 @@ mst_bpe_fill(mst_bpe_build_t *k)
 
     for (i = 0; rc == MST_OK && i < n; i++) {
         m = &k->made[i];
-        rc = mst_pair_put(&b->pair, b->number[m->left], b->number[m->right],
-                          i);
+        mst_pair_put(&b->pair, b->number[m->left], b->number[m->right], i);
     }
 
-    return rc;
+    return rc == MST_OK ? mst_pair_finish(&b->pair) : rc;
 }
 
 

@@ -116,6 +116,11 @@ mst_bpe_two(const char *p)
 size_t mst_bpe_short(const mst_bpe_t *b, const char *data, size_t len,
     uint32_t *ids, size_t *cost);
 
+/* the bytes of a piece, and characters that are one symbol at once, as numbers;
+   not over code points.  Room for max + 1: of more, so many are returned */
+size_t mst_bpe_symbols(const mst_bpe_t *b, const char *data, size_t len,
+    uint32_t *symbol, size_t max);
+
 /* does merging the bytes of both tokens give just these two? */
 int mst_bpe_apart(const mst_bpe_t *b, uint32_t left, uint32_t right,
     size_t *cost);

@@ -70,18 +70,16 @@ mst_bpe_row_chars(const mst_bpe_t *b, const char *data, size_t len,
 }
 
 
-/* the bytes of a piece, and characters that are one symbol at once */
-
-static size_t
-mst_bpe_row_bytes(const mst_bpe_t *b, const char *data, size_t len,
-    uint32_t *symbol)
+size_t
+mst_bpe_symbols(const mst_bpe_t *b, const char *data, size_t len,
+    uint32_t *symbol, size_t max)
 {
     size_t                i, n, size;
     const unsigned char  *p;
 
     p = (const unsigned char *) data;
 
-    for (n = 0, i = 0; i < len; i += size) {
+    for (n = 0, i = 0; i < len && n <= max; i += size) {
 
         size = p[i] < 0x80 ? 0
                : mst_letter_at(&b->letters, p, i, len, &symbol[n]);
@@ -110,7 +108,7 @@ mst_bpe_row(const mst_bpe_t *b, const char *data, size_t len,
     uint32_t  made;
 
     n = b->chars ? mst_bpe_row_chars(b, data, len, r->symbol)
-                 : mst_bpe_row_bytes(b, data, len, r->symbol);
+                 : mst_bpe_symbols(b, data, len, r->symbol, len);
 
     for (i = 0; i + 1 < n; i++) {
         made = n == len && b->pairs

@@ -14,10 +14,11 @@
 #include "text/mst_encode.h"
 #include "text/mst_memo.h"
 #include "text/mst_split.h"
+#include "text/mst_words.h"
 
 
 #define MST_ENCODE_MOVES  65536                /* ids */
-#define MST_ENCODE_ASK    1024                 /* the same, at once */
+#define MST_ENCODE_ASK    MST_WORDS_ROOM       /* the same, at once */
 
 
 struct mst_encode_s {
@@ -214,37 +215,6 @@ mst_encode_one(mst_encode_t *e, uint32_t id)
 }
 
 
-/* the token that a piece is as it stands, or -1 */
-
-static int64_t
-mst_encode_token(const mst_tokenizer_t *t, mst_str_t piece)
-{
-    int64_t           id;
-    uint32_t          found;
-    const mst_bpe_t  *b;
-
-    b = &t->bpe;
-
-    if (piece.len <= MST_PIECE_MAX) {
-        found = mst_piece_find(&b->piece, piece.data, piece.len);
-
-        return found != MST_PIECE_NONE
-               && (found & MST_PIECE_WHOLE || t->whole)
-               ? (int64_t) (found & MST_PIECE_ID) : -1;
-    }
-
-    if (piece.len > b->vocab->max_token
-        || !mst_piece_long(&b->piece, piece.data, piece.len))
-    {
-        return -1;
-    }
-
-    id = mst_vocab_find(b->vocab, 0, piece.data, piece.len);
-
-    return id >= 0 && (b->whole[id] || t->whole) ? id : -1;
-}
-
-
 static int
 mst_encode_merge(mst_encode_t *e, mst_str_t piece, size_t *budget)
 {
@@ -253,7 +223,7 @@ mst_encode_merge(mst_encode_t *e, mst_str_t piece, size_t *budget)
     const mst_bpe_t  *b;
 
     b = &e->tokenizer->bpe;
-    id = mst_encode_token(e->tokenizer, piece);
+    id = mst_words_token(e->tokenizer, piece);
 
     if (id >= 0) {
         return mst_encode_one(e, (uint32_t) id);
@@ -308,6 +278,11 @@ mst_encode_piece(mst_encode_t *e, mst_str_t piece, size_t *budget)
             return MST_ERROR;
         }
 
+        if (slot->n == 1) {
+            e->ids[e->n++] = slot->first;
+            return MST_OK;
+        }
+
         for (i = 0; i < slot->n; i++) {
             e->ids[e->n + i] = e->ids[slot->first + i];
         }
@@ -323,8 +298,8 @@ mst_encode_piece(mst_encode_t *e, mst_str_t piece, size_t *budget)
     if (rc == MST_OK && first <= UINT32_MAX) {
         slot->data = piece.data;
         slot->len = (uint16_t) piece.len;
-        slot->first = (uint32_t) first;
         slot->n = (uint16_t) (e->n - first);
+        slot->first = slot->n == 1 ? e->ids[first] : (uint32_t) first;
     }
 
     return rc;
@@ -365,17 +340,31 @@ mst_encode_begin(mst_encode_t *e, const mst_span_t *span)
 }
 
 
-/* the next piece of byte-level BPE; MST_DONE: there is none */
+/* the next pieces of byte-level BPE; MST_DONE: there are none */
 
 static int
-mst_encode_word(mst_encode_t *e, size_t *budget)
+mst_encode_words(mst_encode_t *e, size_t *budget)
 {
-    int        rc;
-    mst_str_t  piece;
+    int          rc;
+    mst_str_t    piece;
+    mst_words_t  w;
 
-    rc = mst_split_next(&e->split, budget, &piece);
+    if (mst_encode_reserve(e, MST_WORDS_ROOM) != MST_OK) {
+        return MST_ERROR;
+    }
 
-    return rc == MST_OK ? mst_encode_piece(e, piece, budget) : rc;
+    mst_words_init(&w, e->tokenizer, &e->memo, e->ids, e->n);
+
+    do {
+        rc = mst_split_next(&e->split, budget, &piece);
+    } while (rc == MST_OK && piece.len <= MST_BPE_SHORT
+             && mst_words_add(&w, piece));
+
+    e->n = mst_words_finish(&w);
+    mst_encode_spend(budget, w.cost);
+
+    return rc == MST_OK && piece.len > MST_BPE_SHORT
+           ? mst_encode_merge(e, piece, budget) : rc;
 }
 
 
@@ -435,7 +424,7 @@ mst_encode_text(mst_encode_t *e, const mst_span_t *span, size_t *budget)
 
     while (rc == MST_OK) {
         rc = e->tokenizer->kind == MST_TOKENIZER_SPM
-             ? mst_encode_part(e, budget) : mst_encode_word(e, budget);
+             ? mst_encode_part(e, budget) : mst_encode_words(e, budget);
     }
 
     if (rc != MST_DONE) {

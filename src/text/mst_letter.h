@@ -57,7 +57,7 @@ mst_letter_at(const mst_letter_t *l, const unsigned char *p, size_t i,
     size_t len, uint32_t *symbol)
 {
     size_t    size;
-    uint32_t  cp, s;
+    uint32_t  cp, least, rank, s;
 
     size = mst_utf8_short(p + i, len - i, &cp);
 
@@ -66,12 +66,14 @@ mst_letter_at(const mst_letter_t *l, const unsigned char *p, size_t i,
     }
 
     s = l->symbol[cp];
+    least = i ? l->before[p[i - 1] << 8 | p[i]] : MST_LETTER_NONE;
 
-    if (s == MST_LETTER_NONE
-        || (i && l->before[p[i - 1] << 8 | p[i]] <= s)
-        || (i + size < len
-            && l->behind[p[i + size - 1] << 8 | p[i + size]] <= s))
-    {
+    if (i + size < len) {
+        rank = l->behind[p[i + size - 1] << 8 | p[i + size]];
+        least = rank < least ? rank : least;
+    }
+
+    if (s >= least) {
         return 0;
     }
 

@@ -21,12 +21,14 @@
 
 
 #define MST_MEMO_PIECE  64         /* bytes of a piece at most */
+#define MST_MEMO_LATER  0xffffu    /* as the number of ids: these are not known
+                                      yet, "first" is the user's */
 
 
 typedef struct {
     const char  *data;             /* of the piece; NULL: none */
     uint32_t     tag;              /* of its hash */
-    uint32_t     first;            /* of its ids */
+    uint32_t     first;            /* of its ids, or, if it has one, that */
     uint16_t     len;
     uint16_t     n;                /* ids */
 } mst_memo_slot_t;
@@ -46,6 +48,28 @@ void mst_memo_fini(mst_memo_t *m);         /* may be called twice */
 void mst_memo_reset(mst_memo_t *m);
 
 
+/* of the same length, at least one byte: a call of memcmp() costs more */
+
+static inline int
+mst_memo_same(const char *a, const char *b, size_t len)
+{
+    size_t    i;
+    uint64_t  x, y;
+
+    for (i = 0; i + 8 < len; i += 8) {
+        memcpy(&x, a + i, sizeof(uint64_t));
+        memcpy(&y, b + i, sizeof(uint64_t));
+
+        if (x != y) {
+            return 0;
+        }
+    }
+
+    return mst_hash_tail((const unsigned char *) a + i, len - i)
+           == mst_hash_tail((const unsigned char *) b + i, len - i);
+}
+
+
 /* the slot of a piece of 1 .. MST_MEMO_PIECE bytes, for one use: *found says
    whether it has the piece's ids; else they may be put there */
 
@@ -61,7 +85,7 @@ mst_memo_slot(const mst_memo_t *m, mst_str_t piece, int *found)
     slot = &m->slots[(uint32_t) h & m->mask];
 
     *found = slot->tag == tag && slot->len == piece.len && slot->data
-             && memcmp(slot->data, piece.data, piece.len) == 0;
+             && mst_memo_same(slot->data, piece.data, piece.len);
 
     if (!*found) {
         slot->data = NULL;

@@ -1,15 +1,13 @@
 
 /*
- * Which token a pair of tokens makes: one number a pair, so that a look is
- * one line of memory.
- *
- * What counts is how much memory a text touches.  Most pairs that are looked
- * for make nothing: two bits of a hash tell nearly all of those.  Of the
- * others most are among the first merges, which are a table of their own,
- * small enough to stay near.
+ * Which token a pair of tokens makes: one number a pair, at a place of its own
+ * that its bucket's turn of the hash leads to (hash and displace: Belazzougui,
+ * Botelho, Dietzfelbinger, "Hash, displace, and compress").  So a look has no
+ * branch: which pairs make something cannot be foreseen.  And the table is
+ * nearly full, since how much memory a text touches counts as well.
  *
  * Tokens are numbers below 1 << MST_PAIR_BITS here, in the order of their
- * ranks.  Immutable after it was filled: any thread.
+ * ranks.  Immutable after _finish: any thread.
  */
 
 #ifndef MST_PAIR_H
@@ -18,29 +16,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "text/mst_sieve.h"
 
-
-#define MST_PAIR_BITS   20                     /* of a token */
-#define MST_PAIR_NONE   0xffffffffu
-#define MST_PAIR_USED   (1ull << 63)
-#define MST_PAIR_FIRST  4096                   /* merges that are common */
-
-
-typedef struct {
-    uint64_t  *slots;          /* [1 << (64 - shift)], at most half of them
-                                  used: USED, left, right, what they make;
-                                  0: free */
-    uint64_t  *bits;           /* [slots / 16], their sieve */
-    uint32_t   mask;
-    int        shift;          /* of a hash to its slot */
-} mst_pair_half_t;
+#define MST_PAIR_BITS    20                    /* of a token */
+#define MST_PAIR_NONE    0xffffffffu
+#define MST_PAIR_NOBODY  (1u << MST_PAIR_BITS) /* a token that there is not */
+#define MST_PAIR_USED    (1ull << 63)
 
 
 typedef struct {
-    mst_pair_half_t  first;    /* of what makes a number below FIRST */
-    mst_pair_half_t  rest;
-    uint32_t         n;
+    uint64_t  *slots;          /* [size] USED, left, right, what they make; 0:
+                                  free.  Before _finish: the pairs */
+    uint16_t  *turns;          /* [1 << (64 - shift)] of a bucket */
+    uint64_t   factor;         /* of the hash */
+    uint32_t   n;
+    uint32_t   size;
+    int        shift;          /* of a hash to its bucket */
 } mst_pair_t;
 
 
@@ -48,62 +38,70 @@ typedef struct {
 int mst_pair_init(mst_pair_t *t, uint32_t n);
 void mst_pair_fini(mst_pair_t *t);             /* may be called twice */
 
-/* a pair that is not there yet; MST_BUSY: too many collide */
-int mst_pair_put(mst_pair_t *t, uint32_t left, uint32_t right, uint32_t made);
+/* no pair twice, and none after _finish */
+void mst_pair_put(mst_pair_t *t, uint32_t left, uint32_t right,
+    uint32_t made);
+
+/* before any look; MST_ERROR: memory; MST_BUSY: too many collide */
+int mst_pair_finish(mst_pair_t *t);
 
 
 static inline uint64_t
 mst_pair_key(uint32_t left, uint32_t right)
 {
-    return MST_PAIR_USED >> MST_PAIR_BITS | (uint64_t) left << MST_PAIR_BITS
-           | right;
-}
-
-
-static inline uint64_t
-mst_pair_hash(uint64_t key)
-{
-    return key * 0x9e3779b97f4a7c15ull;
+    return MST_PAIR_USED >> MST_PAIR_BITS
+           | (uint64_t) left << (MST_PAIR_BITS + 1) | right;
 }
 
 
 static inline uint32_t
-mst_pair_half(const mst_pair_half_t *t, uint64_t key, uint64_t h)
+mst_pair_turn(const mst_pair_t *t, uint64_t h, uint32_t turn)
 {
-    uint32_t  i;
-    uint64_t  slot;
+    uint32_t  turned;
 
-    if (!mst_sieve_maybe(t->bits, h, t->shift)) {
-        return MST_PAIR_NONE;
-    }
+    turned = (uint32_t) (h >> 16) * (2 * turn + 1);
 
-    for (i = (uint32_t) (h >> t->shift); ; i = (i + 1) & t->mask) {
-        slot = t->slots[i];
-
-        if (slot >> MST_PAIR_BITS == key) {
-            return (uint32_t) slot & ((1u << MST_PAIR_BITS) - 1);
-        }
-
-        if (slot == 0) {
-            return MST_PAIR_NONE;
-        }
-    }
+    return (uint32_t) ((uint64_t) turned * t->size >> 32);
 }
 
 
-/* what both make, or NONE */
+/* the slot of a pair, if it has one */
+
+static inline uint32_t
+mst_pair_slot(const mst_pair_t *t, uint64_t key)
+{
+    uint64_t  h;
+
+    h = key * t->factor;
+
+    return mst_pair_turn(t, h, t->turns[h >> t->shift]);
+}
+
+
+/* what the pair of that slot makes, or NONE */
+
+static inline uint32_t
+mst_pair_made(const mst_pair_t *t, uint64_t key, uint32_t slot)
+{
+    uint64_t  s;
+
+    s = t->slots[slot];
+
+    return ((uint32_t) s & ((1u << MST_PAIR_BITS) - 1))
+           | -(uint32_t) (s >> MST_PAIR_BITS != key);
+}
+
+
+/* what both make, or NONE; both may be NOBODY, which makes nothing */
 
 static inline uint32_t
 mst_pair_find(const mst_pair_t *t, uint32_t left, uint32_t right)
 {
-    uint32_t  made;
-    uint64_t  h, key;
+    uint64_t  key;
 
     key = mst_pair_key(left, right);
-    h = mst_pair_hash(key);
-    made = mst_pair_half(&t->first, key, h);
 
-    return made != MST_PAIR_NONE ? made : mst_pair_half(&t->rest, key, h);
+    return mst_pair_made(t, key, mst_pair_slot(t, key));
 }
 
 

@@ -6,86 +6,9 @@
  * begin and end anywhere within letters, ranks have no order, some are equal.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
+#include "mst_made_bpe.h"
 
-#include "text/mst_bpe.h"
-
-#define LETTERS  8
-#define TOKENS   120
-#define SEED     1
-
-
-typedef struct {
-    mst_vocab_t  vocab;
-    mst_bpe_t    bpe;
-    uint32_t     n;
-    uint32_t     ranks[256 + TOKENS];
-} made_t;
-
-
-static const char *const  letters[LETTERS] = {
-    "a", " ", "\xd0\xb0", "\xd0\xb1", "\xd1\xb0", "\xe3\x81\x82",
-    "\xe3\x81\x84", "\xe3\x82\x82"
-};
-
-
-static size_t
-text_of(char *text, size_t n)
-{
-    size_t       i, len;
-    const char  *s;
-
-    for (len = 0, i = 0; i < n; i++) {
-        s = letters[rand() % LETTERS];
-        memcpy(text + len, s, strlen(s));
-        len += strlen(s);
-    }
-
-    return len;
-}
-
-
-/* all bytes, then parts of texts; "rising" ranks as those that training
-   gives: short tokens first */
-
-static void
-make(made_t *m, int rising)
-{
-    char      text[64];
-    size_t    at, len, n;
-    uint32_t  i;
-
-    assert_int_equal(mst_vocab_init(&m->vocab, 256 + TOKENS, 8192), MST_OK);
-
-    for (i = 0; i < 256; i++) {
-        text[0] = (char) i;
-        m->ranks[i] = i;
-        assert_int_equal(mst_vocab_put(&m->vocab, i, MST_VOCAB_NORMAL, text,
-                                       1), MST_OK);
-    }
-
-    for (i = 256; i < 256 + TOKENS; i++) {
-
-        do {
-            n = text_of(text, 8);
-            len = rising ? 2 + (i - 256) / 24 : 2 + (size_t) rand() % 5;
-            at = (size_t) rand() % (n - len + 1);
-        } while (mst_vocab_put(&m->vocab, i, MST_VOCAB_NORMAL, text + at, len)
-                 != MST_OK);
-
-        m->ranks[i] = rising ? i : (uint32_t) rand() % 100;
-    }
-
-    m->n = 256 + TOKENS;
-    assert_int_equal(mst_bpe_init_ranks(&m->bpe, &m->vocab, m->ranks, 0),
-                     MST_OK);
-}
+#define SEED  1
 
 
 static size_t
@@ -165,7 +88,7 @@ test_random(void **state)
     once = 0;
 
     for (round = 0; round < 200; round++) {
-        make(&m, round % 2);
+        make(&m, round % 3);
 
         for (k = 0; k < 100; k++) {
             len = text_of(text, 1 + (size_t) rand() % 21);
@@ -184,8 +107,7 @@ test_random(void **state)
             assert_true(cost > 0);
         }
 
-        mst_bpe_fini(&m.bpe);
-        mst_vocab_fini(&m.vocab);
+        unmake(&m);
     }
 
     assert_true(once > 1000);
@@ -206,7 +128,7 @@ test_apart(void **state)
     (void) state;
 
     srand(SEED);
-    make(&m, 1);
+    make(&m, RANKS_RISING);
 
     for (i = 256; i < m.n; i++) {
         for (k = 256; k < m.n; k++) {
@@ -222,8 +144,7 @@ test_apart(void **state)
         }
     }
 
-    mst_bpe_fini(&m.bpe);
-    mst_vocab_fini(&m.vocab);
+    unmake(&m);
 }
 
 

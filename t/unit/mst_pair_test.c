@@ -1,7 +1,7 @@
 
 /*
  * Pairs: all that were put are found, no others, in a table of few and of
- * many; more than can collide are refused.
+ * many; those that cannot be placed are refused.
  */
 
 #include <setjmp.h>
@@ -34,7 +34,7 @@ test_find(void **state)
     uint32_t    i, l, n, r;
     mst_pair_t  t;
 
-    static const uint32_t  sizes[] = { 0, 1, 100, MST_PAIR_FIRST, 50000 };
+    static const uint32_t  sizes[] = { 0, 1, 8, 9, 100, 4096, 50000, 131072 };
 
     (void) state;
 
@@ -44,10 +44,11 @@ test_find(void **state)
 
         for (i = 0; i < n; i++) {
             sides(i, &l, &r);
-            assert_int_equal(mst_pair_put(&t, l, r, i), MST_OK);
+            mst_pair_put(&t, l, r, i);
         }
 
         assert_int_equal(t.n, n);
+        assert_int_equal(mst_pair_finish(&t), MST_OK);
 
         for (i = 0; i < n + 50000; i++) {
             sides(i, &l, &r);
@@ -57,6 +58,11 @@ test_find(void **state)
             if (l != r) {
                 assert_int_equal(mst_pair_find(&t, r, l), MST_PAIR_NONE);
             }
+
+            assert_int_equal(mst_pair_find(&t, MST_PAIR_NOBODY, r),
+                             MST_PAIR_NONE);
+            assert_int_equal(mst_pair_find(&t, l, MST_PAIR_NOBODY),
+                             MST_PAIR_NONE);
         }
 
         mst_pair_fini(&t);
@@ -65,29 +71,59 @@ test_find(void **state)
 }
 
 
+/* more pairs of one bucket than can be: another hash parts them */
+
 static void
 test_collide(void **state)
 {
-    int         rc;
     uint32_t    i, put;
+    uint64_t    factor;
     mst_pair_t  t;
 
     (void) state;
 
     assert_int_equal(mst_pair_init(&t, 2048), MST_OK);
-    rc = MST_OK;
 
-    /* those that fall on the first slots of 4096 */
-
-    for (put = 0, i = 0; rc == MST_OK && i < (1u << MST_PAIR_BITS); i++) {
-        if (mst_pair_hash(mst_pair_key(7, i)) >> t.first.shift < 4) {
-            rc = mst_pair_put(&t, 7, i, put);
+    for (put = 0, i = 0; put < 100 && i < (1u << MST_PAIR_BITS); i++) {
+        if (mst_pair_key(7, i) * t.factor >> t.shift == 3) {
+            mst_pair_put(&t, 7, i, put);
             put++;
         }
     }
 
-    assert_int_equal(rc, MST_BUSY);
-    assert_in_range(put, MST_VOCAB_MAX_PROBES, MST_VOCAB_MAX_PROBES + 5);
+    assert_int_equal(put, 100);
+    factor = t.factor;
+    assert_int_equal(mst_pair_finish(&t), MST_OK);
+    assert_true(t.factor != factor);
+
+    for (put = 0, i = 0; put < 100; i++) {
+        if (mst_pair_key(7, i) * factor >> t.shift == 3) {
+            assert_int_equal(mst_pair_find(&t, 7, i), put);
+            put++;
+        }
+    }
+
+    mst_pair_fini(&t);
+}
+
+
+/* the same pair again, which nothing parts */
+
+static void
+test_same(void **state)
+{
+    uint32_t    i;
+    mst_pair_t  t;
+
+    (void) state;
+
+    assert_int_equal(mst_pair_init(&t, 16), MST_OK);
+
+    for (i = 0; i < 8; i++) {
+        mst_pair_put(&t, 5, 5, i);
+    }
+
+    assert_int_equal(mst_pair_finish(&t), MST_BUSY);
     mst_pair_fini(&t);
 }
 
@@ -100,9 +136,17 @@ test_no_memory(void **state)
 
     (void) state;
 
-    for (n = 1; n <= 4; n++) {
+    for (n = 1; n <= 2; n++) {
         mst_mem_fail_after(n);
         assert_int_equal(mst_pair_init(&t, 10), MST_ERROR);
+        mst_mem_fail_after(0);
+        mst_pair_fini(&t);
+    }
+
+    for (n = 1; n <= 3; n++) {
+        assert_int_equal(mst_pair_init(&t, 10), MST_OK);
+        mst_mem_fail_after(n);
+        assert_int_equal(mst_pair_finish(&t), MST_ERROR);
         mst_mem_fail_after(0);
         mst_pair_fini(&t);
     }
@@ -115,6 +159,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_find),
         cmocka_unit_test(test_collide),
+        cmocka_unit_test(test_same),
         cmocka_unit_test(test_no_memory)
     };
 
