@@ -10,7 +10,9 @@
  * worker wakes up on one of their cores, which could be that of this thread:
  * with "late" it tells of a step when the next one has begun and the others
  * have something to do, and wakes in calls of their own, so that whose core it
- * will be has nothing in hand.
+ * will be has nothing in hand.  Worker and client need about 90 us of the cores
+ * each time: tokens behind the first one are gathered for a few milliseconds,
+ * which one step in two of a fast model is spared by.
  */
 
 #include <errno.h>
@@ -64,6 +66,7 @@ mst_serve_create(const mst_serve_conf_t *conf, mst_err_t *err)
     s->max_calls = MST_SERVE_CALLS;
     s->max_tokens = MST_SERVE_TOKENS;
     s->max_unread = MST_SERVE_UNREAD;
+    s->gather_ns = MST_SERVE_GATHER;
 
     mst_list_init(&s->doomed);
 
@@ -303,8 +306,9 @@ mst_serve_pass(mst_serve_t *s, uint64_t *wake_ns, mst_err_t *err)
     mst_serve_call_doom(s, now);
 
     s->due = 1;
+    s->gather = s->conf.late && rc == MST_OK;
 
-    if (!s->conf.late || rc != MST_OK) {
+    if (!s->gather) {
         while (mst_serve_tell(s)) { /* void */ }
     }
 
@@ -321,13 +325,19 @@ mst_serve_pass(mst_serve_t *s, uint64_t *wake_ns, mst_err_t *err)
 int
 mst_serve_tell(mst_serve_t *s)
 {
+    uint64_t  now;
+
     if (s->due) {
         s->due = 0;
-        mst_serve_stats(s, mst_time_ns());
-        mst_serve_call_flush(s);
+        now = mst_time_ns();
+        mst_serve_stats(s, now);
+        mst_serve_call_flush(s, now);
 
     } else if (s->ring) {
         mst_serve_call_ring(s);
+
+    } else if (s->kept_ns && mst_time_ns() - s->kept_ns >= s->gather_ns) {
+        mst_serve_call_late(s);
     }
 
     return (int) s->ring;

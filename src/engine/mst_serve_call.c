@@ -17,6 +17,7 @@ static void mst_serve_call_time(mst_serve_t *s, mst_serve_call_t *call);
 static void mst_serve_call_dirty(mst_serve_t *s, mst_serve_call_t *call);
 static uint32_t mst_serve_call_flush_slot(mst_serve_t *s,
     mst_serve_slot_t *slot);
+static void mst_serve_call_wake(mst_serve_t *s, uint32_t i);
 static void mst_serve_call_next(mst_serve_t *s);
 static uint64_t mst_serve_call_unread(const mst_serve_slot_t *slot);
 
@@ -147,6 +148,10 @@ mst_serve_event(void *data, const mst_event_t *ev)
         return;                    /* mst_serve_slot_drop() frees it */
     }
 
+    if (ev->type != MST_EVENT_TOKEN || !call->token) {
+        s->slots[call->slot].urgent = 1;
+    }
+
     switch (ev->type) {
 
     case MST_EVENT_ADMIT:
@@ -245,30 +250,68 @@ mst_serve_call_doom(mst_serve_t *s, uint64_t now_ns)
 
 
 void
-mst_serve_call_flush(mst_serve_t *s)
+mst_serve_call_flush(mst_serve_t *s, uint64_t now_ns)
 {
-    uint32_t           core, i, published;
+    int                kept;
+    uint32_t           i, published;
     mst_serve_slot_t  *slot;
 
     s->blocked = 0;
+    kept = 0;
 
     for (i = 0; i < s->conf.map->n_slots; i++) {
         slot = &s->slots[i];
 
-        if (mst_list_empty(&slot->dirty)) {
-            continue;
+        if (!mst_list_empty(&slot->dirty)) {
+            published = mst_serve_call_flush_slot(s, slot);
+
+            slot->blocked = !mst_list_empty(&slot->dirty);
+            slot->choked &= slot->blocked;
+
+            if (published != 0) {
+                s->retry_ns = MST_SERVE_RETRY;
+                slot->kept = 1;
+            }
         }
 
-        published = mst_serve_call_flush_slot(s, slot);
+        if (slot->kept && (slot->urgent || slot->blocked || !s->gather
+                           || now_ns - slot->rung_ns >= s->gather_ns))
+        {
+            mst_serve_call_wake(s, i);
+        }
 
-        slot->blocked = !mst_list_empty(&slot->dirty);
-        slot->choked &= slot->blocked;
+        kept |= slot->kept;
+    }
 
-        if (published != 0) {
-            s->retry_ns = MST_SERVE_RETRY;
+    s->kept_ns = !kept ? 0 : s->kept_ns ? s->kept_ns : now_ns;
+    mst_serve_call_next(s);
+}
 
-            core = mst_shm_wake(&s->conf.map->slots[i].sleeping);
-            slot->ring = core ? core : slot->ring;
+
+static void
+mst_serve_call_wake(mst_serve_t *s, uint32_t i)
+{
+    uint32_t           core;
+    mst_serve_slot_t  *slot;
+
+    slot = &s->slots[i];
+    slot->kept = 0;
+    slot->urgent = 0;
+    core = mst_shm_wake(&s->conf.map->slots[i].sleeping);
+    slot->ring = core ? core : slot->ring;
+}
+
+
+void
+mst_serve_call_late(mst_serve_t *s)
+{
+    uint32_t  i;
+
+    s->kept_ns = 0;
+
+    for (i = 0; i < s->conf.map->n_slots; i++) {
+        if (s->slots[i].kept) {
+            mst_serve_call_wake(s, i);
         }
     }
 
@@ -299,6 +342,7 @@ void
 mst_serve_call_ring(mst_serve_t *s)
 {
     s->slots[s->next].ring = 0;
+    s->slots[s->next].rung_ns = mst_time_ns();
     mst_serve_call_notify(s, s->next);
     mst_serve_call_next(s);
 }

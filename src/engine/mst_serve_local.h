@@ -28,6 +28,9 @@
 #define MST_SERVE_UNREAD   (1ull << 28)        /* bytes of answers for which
                                                   its ring has no room */
 
+#define MST_SERVE_GATHER   (4 * MST_MS)        /* tokens for a worker that was
+                                                  woken less long ago */
+
 #define MST_SERVE_WAKE     MST_MAX_SLOTS       /* epoll's data, else a slot */
 #define MST_SERVE_LIFE     (MST_MAX_SLOTS + 1)
 
@@ -61,6 +64,9 @@ typedef struct {
     int                blocked;    /* the last flush left something */
     uint32_t           ring;       /* its owner sleeps and has records: on the
                                       core that mst_shm_wake() said */
+    uint64_t           rung_ns;    /* when it was woken last */
+    int                urgent;     /* more than tokens behind a first one */
+    int                kept;       /* tokens that it was not woken for */
     uint32_t           n_calls;
     uint64_t           n_tokens;   /* of their prompts */
     mst_list_t         calls;      /* mst_serve_call_t.in_slot */
@@ -91,6 +97,9 @@ struct mst_serve_s {
     int                due;        /* there is something to tell */
     uint32_t           ring;       /* of slot next, or 0: there is none */
     uint32_t           next;       /* slot to be woken */
+    uint64_t           gather_ns;  /* MST_SERVE_GATHER; tests choose */
+    int                gather;     /* a step follows: tokens may be kept */
+    uint64_t           kept_ns;    /* since when some are, or 0 */
     int                blocked;    /* an outbox waits for room */
     int                audit;      /* places: a look is due */
     uint64_t           audit_ns;   /* ... not before this; */
@@ -160,8 +169,11 @@ void mst_serve_call_doom(mst_serve_t *s, uint64_t now_ns);
 /* all outboxes, as far as there is room, then wake-ups for who sleeps, one with
    each call: of slot s->next, which is the next one's then.  No sequence ends
    by it: a step may be under way */
-void mst_serve_call_flush(mst_serve_t *s);
+void mst_serve_call_flush(mst_serve_t *s, uint64_t now_ns);
 void mst_serve_call_ring(mst_serve_t *s);
+
+/* who has tokens that were kept is woken after all */
+void mst_serve_call_late(mst_serve_t *s);
 
 /* looks after a flush for slots that keep too much */
 void mst_serve_call_choke(mst_serve_t *s, uint64_t now_ns);

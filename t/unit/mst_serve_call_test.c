@@ -5,6 +5,7 @@
  */
 
 #include "serve.h"
+#include "engine/mst_serve_local.h"
 
 
 static const char  fox[] = "The quick brown fox jumps over the lazy dog. ";
@@ -146,6 +147,113 @@ test_late(void **state)
     (void) worker_expect(&a, MST_REC_TOKENS, 78);
     (void) worker_expect(&a, MST_REC_DONE, 78);
     assert_null(worker_next(&a));
+
+    world_fini(&w);
+}
+
+
+/* tokens behind the first one are there, and a worker that was woken a short
+   time before sleeps on: until it has slept long enough, or for other news */
+
+static void
+test_gather(void **state)
+{
+    world_t    w;
+    worker_t   a;
+    uint64_t   count;
+
+    (void) state;
+
+    world_init(&w, NULL, 8);
+    world_engine_dies(&w);
+    w.late = 1;
+    world_engine(&w, NULL, 8);
+    w.serve->gather_ns = UINT64_MAX;
+
+    worker_claim(&w, &a, (uint32_t) getpid());
+    assert_true(read(w.fd0 + 1, &count, 8) == 8);
+
+    mst_shm_sleep(&a.slot->sleeping);
+    worker_send(&a, worker_submit(&w, &a, 77, 10, 5));
+    pass(&w, 1);
+    assert_true(mst_serve_tell(w.serve) >= 2);         /* the first one */
+    assert_int_equal(mst_serve_tell(w.serve), 0);
+    assert_true(read(w.fd0 + 1, &count, 8) == 8);
+    (void) worker_expect(&a, MST_REC_ADMIT, 77);
+    (void) worker_expect(&a, MST_REC_TOKENS, 77);
+
+    mst_shm_sleep(&a.slot->sleeping);
+    pass(&w, 1);
+    assert_int_equal(mst_serve_tell(w.serve), 0);      /* kept */
+    assert_int_equal(mst_serve_tell(w.serve), 0);
+    assert_true(read(w.fd0 + 1, &count, 8) == -1);
+    assert_true(a.slot->sleeping >= 2);
+    (void) worker_expect(&a, MST_REC_TOKENS, 77);
+
+    w.serve->gather_ns = 0;                            /* in a long step */
+    assert_true(mst_serve_tell(w.serve) >= 2);
+    assert_int_equal(mst_serve_tell(w.serve), 0);
+    assert_true(read(w.fd0 + 1, &count, 8) == 8);
+
+    mst_shm_sleep(&a.slot->sleeping);
+    pass(&w, 1);
+    assert_true(mst_serve_tell(w.serve) >= 2);         /* long ago */
+    assert_int_equal(mst_serve_tell(w.serve), 0);
+    assert_true(read(w.fd0 + 1, &count, 8) == 8);
+    (void) worker_expect(&a, MST_REC_TOKENS, 77);
+
+    w.serve->gather_ns = UINT64_MAX;
+    mst_shm_sleep(&a.slot->sleeping);
+    pass(&w, 1);
+    assert_int_equal(mst_serve_tell(w.serve), 0);
+    assert_true(read(w.fd0 + 1, &count, 8) == -1);
+    pass(&w, 1);
+    assert_true(mst_serve_tell(w.serve) >= 2);         /* the end of it */
+    assert_int_equal(mst_serve_tell(w.serve), 0);
+    assert_true(read(w.fd0 + 1, &count, 8) == 8);
+    (void) worker_expect(&a, MST_REC_TOKENS, 77);
+    (void) worker_expect(&a, MST_REC_TOKENS, 77);
+    (void) worker_expect(&a, MST_REC_DONE, 77);
+
+    world_fini(&w);
+}
+
+
+/* no step follows: nothing is kept */
+
+static void
+test_gather_idle(void **state)
+{
+    world_t    w;
+    worker_t   a;
+    uint64_t   count;
+
+    (void) state;
+
+    world_init(&w, NULL, 8);
+    world_engine_dies(&w);
+    w.late = 1;
+    world_engine(&w, NULL, 8);
+    w.serve->gather_ns = UINT64_MAX;
+
+    worker_claim(&w, &a, (uint32_t) getpid());
+    assert_true(read(w.fd0 + 1, &count, 8) == 8);
+    worker_send(&a, worker_submit(&w, &a, 77, 10, 1000));
+    pass(&w, 1);
+    assert_int_equal(mst_serve_tell(w.serve), 0);      /* it is awake */
+
+    mst_shm_sleep(&a.slot->sleeping);
+    pass(&w, 1);
+    assert_int_equal(mst_serve_tell(w.serve), 0);
+    assert_true(a.slot->sleeping >= 2);
+
+    /* as a pass does in which there was nothing to compute */
+
+    w.serve->gather = 0;
+    w.serve->due = 1;
+    assert_true(mst_serve_tell(w.serve) >= 2);
+    assert_int_equal(mst_serve_tell(w.serve), 0);
+    assert_true(read(w.fd0 + 1, &count, 8) == 8);
 
     world_fini(&w);
 }
@@ -481,6 +589,8 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_answer),
         cmocka_unit_test(test_late),
+        cmocka_unit_test(test_gather),
+        cmocka_unit_test(test_gather_idle),
         cmocka_unit_test(test_cores),
         cmocka_unit_test(test_full_ring),
         cmocka_unit_test(test_cancel),
