@@ -423,7 +423,7 @@ test_no_memory(void **state)
         assert_string_equal(err.text, "test.gguf: no memory for 6 merges");
     }
 
-    assert_int_equal(n, 23);
+    assert_int_equal(n, 24);
     mst_gguf_close(g);
     build_fini(&b);
 
