@@ -542,6 +542,8 @@ sub kernels {
     is_deeply([sort keys %$j],
               [sort qw/ isa limits Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q4_K Q5_K Q6_K F32
                         F16 BF16 kv_f32 kv_f16 kv_q8 /], 'kernels: all types');
+    is_deeply([grep { $_ ne 'digits_gmac_s' } sort keys %{ $j->{limits} }],
+              [qw/ float_gmac_s read_gb_s /], 'kernels: limits');
     is_deeply([sort keys %{ $j->{Q4_K} }],
               [qw/ gmac_s_1 gmac_s_4 gmac_s_8 memory_gb_s memory_gmac_s /],
               'kernels: what of each');

@@ -572,6 +572,35 @@ mst_cpu_avx512_q8_0(const uint8_t *tile, const mst_cpu_panel_t *x, float *y)
 }
 
 
+static void
+mst_cpu_avx512_peak_bytes(uint32_t n, float *y)
+{
+    __m512i   a, o[8];
+    uint32_t  i;
+
+    a = _mm512_loadu_si512(y);
+
+    mst_unroll
+    for (int c = 0; c < 8; c++) {
+        o[c] = _mm512_set1_epi32(c);
+    }
+
+    for (i = 0; i < n * (MST_CPU_PEAK / 8 / 64); i++) {
+        mst_unroll
+        for (int c = 0; c < 8; c++) {
+            o[c] = _mm512_dpbusd_epi32(o[c], o[c], a);
+        }
+    }
+
+    mst_unroll
+    for (int c = 1; c < 8; c++) {
+        o[0] = _mm512_add_epi32(o[0], o[c]);
+    }
+
+    _mm512_storeu_ps(y, _mm512_cvtepi32_ps(o[0]));
+}
+
+
 const mst_cpu_isa_t  mst_cpu_avx512 = {
     .name = "avx512",
     .supported = mst_cpu_avx512_supported,
@@ -591,6 +620,7 @@ const mst_cpu_isa_t  mst_cpu_avx512 = {
     .coarse = mst_cpu_avx512_coarse,
     .bound = mst_kernel_bound,
     .peak = mst_kernel_peak,
+    .peak_bytes = mst_cpu_avx512_peak_bytes,
     .norm = mst_kernel_norm,
     .digits = mst_kernel_digits,
     .rope = mst_kernel_rope,

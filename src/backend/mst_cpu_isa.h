@@ -170,6 +170,10 @@ typedef struct {
        kernels are measured against; y[16] */
     void            (*peak)(uint32_t n, float *y);
 
+    /* the same of bytes, of which a quantised weight takes one for each digit;
+       NULL: there is no such instruction */
+    void            (*peak_bytes)(uint32_t n, float *y);
+
     /* y = x / rms(x) * w; n counts the inputs, the arrays are padded with
        zeros to whole lanes */
     void            (*norm)(const float *x, const float *w, uint32_t n,

@@ -142,6 +142,13 @@ mistral_kernels_peak(mistral_kernels_t *k)
 
 
 static void
+mistral_kernels_peak_bytes(mistral_kernels_t *k)
+{
+    k->isa->peak_bytes(1000, k->y);
+}
+
+
+static void
 mistral_kernels_panel(const mistral_kernels_t *k, mst_cpu_panel_t *panel)
 {
     panel->q = k->q;
@@ -220,22 +227,34 @@ static void
 mistral_kernels_limits(mistral_kernels_t *k, const mistral_bench_conf_t *conf,
     json_t *report)
 {
-    double  values[2];
+    int     n;
+    double  values[3];
 
-    static const char *const  keys[] = { "float_gmac_s", "read_gb_s" };
+    static const char *const  keys[] = {
+        "float_gmac_s", "read_gb_s", "digits_gmac_s"
+    };
+
+    n = 2;
 
     values[0] = 1000.0 * MST_CPU_PEAK
                 / mistral_kernels_time(k, mistral_kernels_peak) * 1e-9;
     values[1] = (double) MISTRAL_KERNELS_MEMORY
                 / mistral_kernels_time(k, mistral_kernels_read) * 1e-9;
 
-    if (conf->json == NULL || strcmp(conf->json, "-") != 0) {
-        (void) printf("%s, one core\n\n"
-                      "         G multiply-adds of floats/s, GB/s read\n",
-                      k->isa->name);
+    if (k->isa->peak_bytes) {
+        values[n++] = 1000.0 * MST_CPU_PEAK / k->digits
+                      / mistral_kernels_time(k, mistral_kernels_peak_bytes)
+                      * 1e-9;
     }
 
-    mistral_kernels_show(conf, report, "limits", keys, values, 2);
+    if (conf->json == NULL || strcmp(conf->json, "-") != 0) {
+        (void) printf("%s, one core\n\n"
+                      "         G multiply-adds of floats/s, GB/s read%s\n",
+                      k->isa->name,
+                      n == 3 ? ", G of quantised weights" : "");
+    }
+
+    mistral_kernels_show(conf, report, "limits", keys, values, n);
 }
 
 
