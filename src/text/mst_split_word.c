@@ -225,6 +225,7 @@ static const unsigned char *
 mst_split_run(mst_split_t *s, const unsigned char *p,
     const unsigned char *stop)
 {
+    int                   space;
     size_t                n;
     uint32_t              bits, marks, part, wanted;
     const unsigned char  *last, *mark;
@@ -238,6 +239,7 @@ mst_split_run(mst_split_t *s, const unsigned char *p,
        line break within white space */
 
     marks = s->run == MST_WORD_UPPER ? MST_UNICODE_LOWER : 0;
+    space = s->run == MST_WORD_SPACE;
 
     while (p < stop) {
         bits = mst_split_bits(s, p, &n);
@@ -250,7 +252,7 @@ mst_split_run(mst_split_t *s, const unsigned char *p,
         p += n;
 
         if ((bits & marks)
-            || (s->run == MST_WORD_SPACE && mst_split_is_break(*last)))
+            || (space && mst_split_is_break(*last)))
         {
             mark = p;
         }
@@ -494,6 +496,12 @@ mst_split_word(mst_split_t *s, size_t *budget, mst_str_t *piece)
 
         if (*budget == 0) {
             return MST_AGAIN;
+        }
+
+        if (*s->start >= '0' && *s->start <= '9') {
+            end = s->start + mst_split_numbers(s, 1);
+            --*budget;
+            goto found;
         }
 
         end = mst_split_quick(s, *budget);
