@@ -30,6 +30,18 @@ int mst_k_quant_gemm(const mst_k_gemm_t *a, mst_k_quant_form_t form,
     cudaStream_t stream);
 
 
+/*
+ * Several, of the same tokens and form, each of which reads what the one
+ * before it writes; pdl is the first one's.  Where the device can they are
+ * one launch, whose CTAs meet between operations while the next one's weights
+ * are on their way.  The bits are those of mst_k_quant_gemm().
+ *
+ * met: zeroed once; launches of one stream can share it.
+ */
+int mst_k_quant_gemms(const mst_k_gemm_t *a, uint32_t n,
+    mst_k_quant_form_t form, uint32_t *met, cudaStream_t stream);
+
+
 /* Rows as a file has them into tiles: a part of a stack or one of a gate.
    The tiles were set to zero before (what pads them). */
 typedef struct {

@@ -7,7 +7,7 @@
  * by itself; their sums meet in shared memory once for a unit.  Three more
  * finish these sums, and add up the norm's squares before.  One brings chunks
  * into a ring (sm_90; before, the warps read them themselves).  Nobody waits
- * for all.
+ * for all, but between operations that are one launch.
  *
  * Codes are bytes for the tensor cores' integers after one mask (those of 8
  * bits as they are); x is made integers of 16 bits, in two planes:
@@ -19,6 +19,11 @@
  * for each 16 tokens, run at the same time, so that all but one of them find
  * their weights in the L2.
  *
+ * One token: what follows on each other up to the next attention is one launch
+ * (mst_k_quant_gemms()).  The ring goes on to the next operation's weights,
+ * 5 us of the bus, while the last sums of this one are finished, all CTAs meet
+ * (2.4 us) and x is fetched and made integers (1.8 us).
+ *
  * A token's sums are the same in any number of tokens over 1; one token alone
  * is summed in another order.
  *
@@ -27,12 +32,13 @@
  *
  * Measured on an H200 on 30 November 2026, t/cuda/mst_k_quant_bench.cu, a
  * graph of a Mistral-7B's matrices (no attention), PDL, ms for 1 / 4 / 8 / 16
- * tokens: int4 in groups of 128 1.35 / 1.74 / 2.21 / 3.76, 4 bits in groups
- * of 32 1.47 / 1.88 / 2.42 / 4.16, Q8_0 2.09 / 2.54 / 2.95 / 4.91; the floor
- * of bytes is 0.83, 0.98 and 1.66.  (One token: while two CTAs still fitted an
- * SM, and nothing but these kernels ran.)  The engine's whole step for one
- * token at context 512: int4 1.77 ms, Q4_K 1.84, Q8_0 2.35.  Of an operation
- * 3 to 5 us are no bytes: the predecessor's end, x, the last chunk, the sums.
+ * tokens: int4 in groups of 128 1.31 / 1.64 / 2.23 / 3.82, by four 1.27; 4
+ * bits in groups of 32 1.41 / 1.86 / 2.49 / 4.16, by four 1.39; Q8_0 1.99 /
+ * 2.31 / 2.93 / 4.91, by four 2.01; the floor of bytes is 0.83, 0.98 and 1.66.
+ * The engine's whole step for one token at context 512: int4 1.53 ms, Q4_K
+ * 1.63, Q8_0 2.31, with a launch for each operation 1.76, 1.80, 2.37.  Of a
+ * layer of int4 (38 us, 25 of them bytes) out takes 3.0, gate and up 10.2,
+ * down 4.1, what is between two of them 5.
  */
 
 #include "kernels/mst_k_quant_run.cuh"
@@ -62,25 +68,55 @@ mst_k_quant_device(mst_k_quant_device_t *d)
 }
 
 
+/* one launch */
+
+static int
+mst_k_quant_launch(const mst_k_quant_ops_t *ops, mst_k_quant_form_t form,
+    const mst_k_quant_device_t *d, cudaStream_t stream)
+{
+    return mst_k_quant_bits(form) == 4
+           ? mst_k_quant_w4(ops, form, d, stream)
+           : mst_k_quant_w8(ops, form, d, stream);
+}
+
+
 extern "C" int
-mst_k_quant_gemm(const mst_k_gemm_t *a, mst_k_quant_form_t form,
-    cudaStream_t stream)
+mst_k_quant_gemms(const mst_k_gemm_t *a, uint32_t n, mst_k_quant_form_t form,
+    uint32_t *met, cudaStream_t stream)
 {
     int                   rc;
+    uint32_t              i, most;
+    mst_k_quant_ops_t     ops;
     mst_k_quant_device_t  d;
 
-    if (a->n == 0 || a->n > MST_K_GEMM_MAX || a->w_scale != NULL
-        || a->y_e4m3 || form >= MST_K_QUANT_FORMS)
-    {
-        return cudaErrorInvalidValue;
+    for (i = 0; i < n; i++) {
+        if (a[i].n == 0 || a[i].n > MST_K_GEMM_MAX || a[i].n != a->n
+            || a[i].w_scale != NULL || a[i].y_e4m3
+            || form >= MST_K_QUANT_FORMS)
+        {
+            return cudaErrorInvalidValue;
+        }
     }
 
     rc = mst_k_quant_device(&d);
 
-    if (rc != cudaSuccess) {
-        return rc;
+    most = d.major >= 9 && a->n <= MST_K_QUANT_FEW && met ? MST_K_QUANT_OPS
+                                                          : 1;
+    ops.met = met;
+
+    for (i = 0; i < n && rc == cudaSuccess; i += ops.n) {
+        ops.a = a + i;
+        ops.n = n - i < most ? n - i : most;
+        rc = mst_k_quant_launch(&ops, form, &d, stream);
     }
 
-    return mst_k_quant_bits(form) == 4 ? mst_k_quant_w4(a, form, &d, stream)
-                                       : mst_k_quant_w8(a, form, &d, stream);
+    return rc;
+}
+
+
+extern "C" int
+mst_k_quant_gemm(const mst_k_gemm_t *a, mst_k_quant_form_t form,
+    cudaStream_t stream)
+{
+    return mst_k_quant_gemms(a, 1, form, NULL, stream);
 }

@@ -7,6 +7,7 @@
 #ifndef MST_K_QUANT_GEMM_CUH
 #define MST_K_QUANT_GEMM_CUH
 
+#include "kernels/mst_k_quant_end.cuh"
 #include "kernels/mst_k_quant_mma.cuh"
 
 #define MST_K_QUANT_TILES(t)  ((t) < 8 ? 1 : (t) / 4)
@@ -72,148 +73,97 @@ mst_k_quant_resume(float (*acc)[2], const float *meet, int more)
 }
 
 
-/* what a warp needs to finish a unit's 8 tokens: brought while others
-   multiply */
+/* where in the ring */
 typedef struct {
-    float2        before[2];   /* h of this lane's two tokens */
-    mst_k_unit_t  u;
-} mst_k_quant_end_t;
+    uint32_t  place;
+    uint32_t  phase;
+} mst_k_quant_turn_t;
 
 
-template <int T>
-static __device__ __forceinline__ mst_k_quant_end_t
-mst_k_quant_foresee(const mst_k_gemm_t &a, uint32_t unit, uint32_t token)
-{
-    mst_k_quant_end_t  e;
-
-    e.u = mst_k_unit_load(a, unit);
-    e.before[0] = e.before[1] = make_float2(0, 0);
-
-    if (a.op == MST_K_GEMM_RESIDUAL) {
-        mst_k_load_h(a, unit, token + threadIdx.x % 4 * 2, e.before);
-    }
-
-    if (T == 1) {
-        e.before[1] = make_float2(0, 0);
-    }
-
-    return e;
-}
-
-
-/* a unit's results: the warps' sums in their order, by one warp */
-
-template <int T>
 static __device__ __forceinline__ void
-mst_k_quant_finish(const mst_k_gemm_t &a, const mst_k_quant_end_t &e,
-    uint32_t unit, uint32_t token, const float *meet,
-    const mst_k_quant_room_t &s)
+mst_k_quant_turn(mst_k_quant_turn_t *at, uint32_t ring)
 {
-    int       c, h, w;
-    float     v[4];
-    float2    sums;
-    uint32_t  lane, n;
-
-    lane = threadIdx.x % 32;
-    n = token + lane % 4 * 2;
-
-    #pragma unroll
-    for (h = 0; h < 2; h++) {
-
-        #pragma unroll
-        for (c = 0; c < 2; c++) {
-            v[2 * h + c] = 0;
-
-            if (lane % 4 * 2 + c >= T) {
-                continue;
-            }
-
-            #pragma unroll
-            for (w = 0; w < MST_K_QUANT_WARPS(T); w++) {
-                v[2 * h + c] += meet[(w * 16 + lane / 4 + 8 * h) * T
-                                     + lane % 4 * 2 + c];
-            }
-        }
-    }
-
-    switch (a.op) {
-
-    case MST_K_GEMM_QKV:
-        mst_k_put_qkv<1>(a, unit, n, v, e.u, s.rs + n);
-        break;
-
-    case MST_K_GEMM_HEAD:
-        mst_k_put_head<1>(a, unit, n, v, e.u, s.rs + n);
-        break;
-
-    case MST_K_GEMM_GATE_UP:
-        mst_k_put_gate<1>(a, unit, n, v, e.u, s.rs + n);
-        break;
-
-    default:
-        sums = mst_k_put_residual<1>(a, unit, n, v, e.u, s,
-                                     &e.before).of[0];
-
-        if (lane < 4) {
-            *(float2 *) (a.y_sums + (size_t) unit * mst_k_gemm_pad(a.n) + n)
-                = sums;
-        }
+    if (++at->place == ring) {
+        at->place = 0;
+        at->phase ^= 1;
     }
 }
 
 
 #if __CUDA_ARCH__ >= 900
 
-/* the chunks of this CTA, in the order in which they are read */
+/* chunks that are brought: where the next one goes, where the oldest one is
+   that may be under way beside it, how many there were */
+typedef struct {
+    mst_k_quant_turn_t  next;
+    mst_k_quant_turn_t  oldest;
+    uint32_t            n;
+    uint64_t            policy;
+} mst_k_quant_fill_t;
+
+
+/* a unit's chunks of the blocks from "block" on */
+
+template <mst_k_quant_form_t FORM>
+static __device__ __forceinline__ void
+mst_k_quant_bring_unit(const mst_k_quant_run_t &r, const mst_k_quant_op_t &op,
+    const mst_k_quant_room_t &s, uint32_t unit, uint32_t block,
+    mst_k_quant_fill_t *at)
+{
+    typedef mst_k_quant_of<FORM>  f;
+
+    uint32_t        n, size;
+    uint64_t       *full;
+    const uint8_t  *w;
+
+    w = (const uint8_t *) op.a.w + (size_t) unit * op.blocks * f::BLOCK;
+
+    for (n = block; n < min(block + op.pass, op.blocks); n += f::CHUNK) {
+        mst_k_ptx_bar_wait(s.empty + at->next.place, at->next.phase);
+
+        if (at->n++ >= r.flight) {
+            mst_k_ptx_bar_wait(s.full + at->oldest.place, at->oldest.phase);
+            mst_k_quant_turn(&at->oldest, r.ring);
+        }
+
+        size = min(f::CHUNK, op.blocks - n) * f::BLOCK;
+        full = s.full + at->next.place;
+
+        mst_k_ptx_bar_expect(full, size);
+        mst_k_ptx_copy(s.ring + at->next.place * f::CHUNK * f::BLOCK,
+                       w + (size_t) n * f::BLOCK, size, full, at->policy);
+        mst_k_quant_turn(&at->next, r.ring);
+    }
+}
+
+
+/* the chunks of this CTA, in the order in which they are read; an operation's
+   come while the one before it ends */
 
 template <mst_k_quant_form_t FORM>
 static __device__ __forceinline__ void
 mst_k_quant_bring(const mst_k_quant_run_t &r, const mst_k_quant_room_t &s,
-    mst_k_share_t units, uint32_t round)
+    uint32_t round)
 {
-    typedef mst_k_quant_of<FORM>  f;
+    uint32_t            block, from, k, unit;
+    mst_k_share_t       units;
+    mst_k_quant_fill_t  at;
 
-    uint32_t        block, end, from, i, n, phase, place, size, unit;
-    uint64_t        policy;
-    const uint8_t  *w;
+    at.n = 0;
+    at.next.place = at.oldest.place = at.oldest.phase = 0;
+    at.next.phase = 1;
+    at.policy = r.tiles == 1 ? mst_k_ptx_once() : mst_k_ptx_often();
 
-    policy = r.tiles == 1 ? mst_k_ptx_once() : mst_k_ptx_often();
-    i = 0;
-    place = 0;
-    phase = 1;
+    for (k = 0; k < r.n_ops; k++) {
+        const mst_k_quant_op_t  &op = r.op[k];
 
-    for (from = 0; from < units.n; from += round) {
-        end = min(units.n, from + round);
+        units = mst_k_quant_units(r, op);
 
-        for (block = 0; block < r.blocks; block += r.pass) {
-
-            for (unit = from; unit < end; unit++) {
-                w = (const uint8_t *) r.a.w
-                    + (size_t) (units.first + unit) * r.blocks * f::BLOCK;
-
-                for (n = block; n < min(block + r.pass, r.blocks);
-                     n += f::CHUNK)
-                {
-                    mst_k_ptx_bar_wait(s.empty + place, phase);
-
-                    if (i >= MST_K_QUANT_AHEAD && i < r.ring
-                        && !*s.resolved)
-                    {
-                        mst_k_ptx_bar_wait(s.full + i - MST_K_QUANT_AHEAD, 0);
-                    }
-
-                    size = min(f::CHUNK, r.blocks - n) * f::BLOCK;
-
-                    mst_k_ptx_bar_expect(s.full + place, size);
-                    mst_k_ptx_copy(s.ring + place * f::CHUNK * f::BLOCK,
-                                   w + (size_t) n * f::BLOCK, size,
-                                   s.full + place, policy);
-                    i++;
-
-                    if (++place == r.ring) {
-                        place = 0;
-                        phase ^= 1;
-                    }
+        for (from = 0; from < units.n; from += round) {
+            for (block = 0; block < op.blocks; block += op.pass) {
+                for (unit = from; unit < min(units.n, from + round); unit++) {
+                    mst_k_quant_bring_unit<FORM>(r, op, s, units.first + unit,
+                                                 block, &at);
                 }
             }
         }
@@ -223,37 +173,31 @@ mst_k_quant_bring(const mst_k_quant_run_t &r, const mst_k_quant_room_t &s,
 #endif
 
 
-/* where in the ring */
-typedef struct {
-    uint32_t  place;
-    uint32_t  phase;
-} mst_k_quant_turn_t;
-
-
 /* a unit's blocks whose x is in shared memory */
 
 template <mst_k_quant_form_t FORM, int T>
 static __device__ __forceinline__ void
-mst_k_quant_unit(const mst_k_quant_run_t &r, const mst_k_quant_room_t &s,
-    uint32_t unit, uint32_t block, mst_k_quant_turn_t *at, float (*acc)[2])
+mst_k_quant_unit(const mst_k_quant_run_t &r, const mst_k_quant_op_t &op,
+    const mst_k_quant_room_t &s, uint32_t unit, uint32_t block,
+    mst_k_quant_turn_t *at, float (*acc)[2])
 {
     typedef mst_k_quant_of<FORM>  f;
 
     uint32_t        n, pass;
     const uint8_t  *chunk;
 
-    pass = min(r.pass, r.blocks - block);
+    pass = min(op.pass, op.blocks - block);
 
     for (n = 0; n < pass; n += f::CHUNK) {
 #if __CUDA_ARCH__ >= 900
         chunk = s.ring + at->place * f::CHUNK * f::BLOCK;
         mst_k_ptx_bar_wait(s.full + at->place, at->phase);
 #else
-        chunk = (const uint8_t *) r.a.w
-                + ((size_t) unit * r.blocks + block + n) * f::BLOCK;
+        chunk = (const uint8_t *) op.a.w
+                + ((size_t) unit * op.blocks + block + n) * f::BLOCK;
 #endif
         mst_k_quant_strip<FORM, T>(chunk, n,
-                                   min(f::CHUNK, r.blocks - block - n),
+                                   min(f::CHUNK, op.blocks - block - n),
                                    s.x + n * T * 256,
                                    s.xs + n * f::PARTS * T, acc);
 #if __CUDA_ARCH__ >= 900
@@ -263,119 +207,58 @@ mst_k_quant_unit(const mst_k_quant_run_t &r, const mst_k_quant_room_t &s,
             mst_k_ptx_bar_arrive(s.empty + at->place);
         }
 
-        if (++at->place == r.ring) {
-            at->place = 0;
-            at->phase ^= 1;
-        }
+        mst_k_quant_turn(at, r.ring);
 #endif
     }
 }
 
 
-/* a warp that multiplies */
+/* an operation by a warp that multiplies */
 
 template <mst_k_quant_form_t FORM, int T>
 static __device__ __forceinline__ void
-mst_k_quant_multiply(const mst_k_quant_run_t &r, const mst_k_quant_room_t &s,
-    mst_k_share_t units, uint32_t token)
+mst_k_quant_multiply(const mst_k_quant_run_t &r, const mst_k_quant_op_t &op,
+    const mst_k_quant_room_t &s, uint32_t token, mst_k_quant_turn_t *at)
 {
     const uint32_t  ROUND = mst_k_quant_round(T);
     const uint32_t  ROOMS = mst_k_quant_rooms(T);
-    const uint32_t  THREADS = 32 * (MST_K_QUANT_WARPS(T) + MST_K_QUANT_ENDS);
 
-    float               acc[MST_K_QUANT_TILES(T)][2], *meet;
-    uint32_t            block, end, from, i, room, unit;
-    mst_k_quant_turn_t  at;
+    float          acc[MST_K_QUANT_TILES(T)][2], *meet;
+    uint32_t       block, from, i, room, unit;
+    mst_k_share_t  units;
 
-    at.place = 0;
-    at.phase = 0;
+    units = mst_k_quant_units(r, op);
 
     for (from = 0; from < units.n; from += ROUND) {
-        end = min(units.n, from + ROUND);
         room = from / ROUND % ROOMS;
         meet = s.meet + room * mst_k_quant_meet(T)
                + threadIdx.x / 32 * 16 * T;
 
         if (from >= ROOMS * ROUND) {
-            mst_k_quant_wait(MST_K_QUANT_FREE + room, THREADS);
+            mst_k_quant_wait(MST_K_QUANT_FREE + room, mst_k_quant_both<T>());
         }
 
-        for (block = 0; block < r.blocks; block += r.pass) {
+        for (block = 0; block < op.blocks; block += op.pass) {
 
-            if (from == 0 || r.pass < r.blocks) {
+            if (from == 0 || op.pass < op.blocks) {
                 __syncwarp();
-                mst_k_quant_fetch<FORM, T>(r, s, block,
-                                           min(r.pass, r.blocks - block),
+                mst_k_quant_fetch<FORM, T>(op.a, s, block,
+                                           min(op.pass, op.blocks - block),
                                            token);
                 __syncwarp();
             }
 
-            for (unit = from; unit < end; unit++) {
+            for (unit = from; unit < min(units.n, from + ROUND); unit++) {
                 i = (unit - from) * MST_K_QUANT_WARPS(T) * 16 * T;
 
                 mst_k_quant_resume<T>(acc, meet + i, block > 0);
-                mst_k_quant_unit<FORM, T>(r, s, units.first + unit, block,
-                                          &at, acc);
+                mst_k_quant_unit<FORM, T>(r, op, s, units.first + unit, block,
+                                          at, acc);
                 mst_k_quant_leave<T>(acc, meet + i);
             }
         }
 
-        mst_k_quant_arrive(MST_K_QUANT_MET + room, THREADS);
-    }
-}
-
-
-/* a warp that finishes: of each round's units and groups of 8 tokens every
-   third */
-
-template <int T>
-static __device__ __forceinline__ void
-mst_k_quant_end(const mst_k_quant_run_t &r, const mst_k_quant_room_t &s,
-    mst_k_share_t units, uint32_t token, uint32_t number)
-{
-    const uint32_t  PARTS = (T + 7) / 8;       /* of a unit's results */
-    const uint32_t  ROUND = mst_k_quant_round(T);
-    const uint32_t  ROOMS = mst_k_quant_rooms(T);
-    const uint32_t  THREADS = 32 * (MST_K_QUANT_WARPS(T) + MST_K_QUANT_ENDS);
-
-    uint32_t            from, i, room, unit;
-    const float        *meet;
-    mst_k_quant_end_t   e;
-
-    mst_k_token_scales<4>(r.a, number, MST_K_QUANT_ENDS, s.rs, s.qs);
-    mst_k_quant_wait(MST_K_QUANT_SCALES, 32 * MST_K_QUANT_ENDS);
-
-    for (from = 0; from < units.n; from += ROUND) {
-        room = from / ROUND % ROOMS;
-        meet = s.meet + room * mst_k_quant_meet(T);
-
-        for (i = number; i < ROUND * PARTS; i += MST_K_QUANT_ENDS) {
-            unit = from + i / PARTS;
-
-            if (unit < units.n) {
-                e = mst_k_quant_foresee<T>(r.a, units.first + unit,
-                                           token + i % PARTS * 8);
-            }
-
-            if (i == number) {
-                mst_k_quant_wait(MST_K_QUANT_MET + room, THREADS);
-            }
-
-            if (unit < units.n) {
-                mst_k_quant_finish<T>(r.a, e, units.first + unit,
-                                      token + i % PARTS * 8,
-                                      meet + i / PARTS * MST_K_QUANT_WARPS(T)
-                                             * 16 * T + i % PARTS * 8, s);
-            }
-        }
-
-        if (from + ROOMS * ROUND < units.n) {
-            mst_k_quant_arrive(MST_K_QUANT_FREE + room, THREADS);
-        }
-    }
-
-    if (number == 0 && blockIdx.x == 0) {
-        mst_k_put_zeros(r.a, threadIdx.x % 32, 32);
+        mst_k_quant_arrive(MST_K_QUANT_MET + room, mst_k_quant_both<T>());
     }
 }
 
@@ -393,86 +276,86 @@ mst_k_quant_kernel(const __grid_constant__ mst_k_quant_run_t r)
     }
 #endif
 
-    uint32_t            token, warp;
-    mst_k_share_t       units;
+    uint32_t            k, token, warp;
     mst_k_quant_room_t  s;
+    mst_k_quant_turn_t  at;
 
     warp = threadIdx.x / 32;
     token = blockIdx.x % r.tiles * T;
-    units = mst_k_share(mst_k_gemm_units(r.a.rows), gridDim.x / r.tiles,
-                        blockIdx.x / r.tiles);
     s = mst_k_quant_room<FORM>(r, T, shared);
 
     mst_k_ptx_launch_next();
 
 #if __CUDA_ARCH__ >= 900
     if (threadIdx.x == 0) {
-        uint32_t  i;
-
-        for (i = 0; i < r.ring; i++) {
-            mst_k_ptx_bar_init(s.full + i, 1);
-            mst_k_ptx_bar_init(s.empty + i, MST_K_QUANT_WARPS(T));
+        for (k = 0; k < r.ring; k++) {
+            mst_k_ptx_bar_init(s.full + k, 1);
+            mst_k_ptx_bar_init(s.empty + k, MST_K_QUANT_WARPS(T));
         }
 
-        *s.resolved = 0;
         mst_k_ptx_bar_fence();
     }
 
     __syncthreads();
 
     if (threadIdx.x == 32 * MST_K_QUANT_WARPS(T)) {
-        mst_k_quant_bring<FORM>(r, s, units, mst_k_quant_round(T));
+        mst_k_quant_bring<FORM>(r, s, mst_k_quant_round(T));
     }
 #endif
 
     mst_k_ptx_wait_previous();
 
-    if (threadIdx.x == 0) {
-        *s.resolved = 1;
-    }
-
     if (warp < MST_K_QUANT_WARPS(T)) {
-        mst_k_quant_multiply<FORM, T>(r, s, units, token);
+        at.place = 0;
+        at.phase = 0;
+
+        for (k = 0; k < mst_k_quant_count(r); k++) {
+            if (k) {
+                mst_k_quant_wait(MST_K_QUANT_NEXT, mst_k_quant_both<T>());
+            }
+
+            mst_k_quant_multiply<FORM, T>(r, r.op[k], s, token, &at);
+        }
 
     } else if (warp > MST_K_QUANT_WARPS(T)) {
-        mst_k_quant_end<T>(r, s, units, token,
-                           warp - MST_K_QUANT_WARPS(T) - 1);
+        mst_k_quant_ends<T>(r, s, token, warp - MST_K_QUANT_WARPS(T) - 1);
     }
 }
 
 
+/* what of x stands in shared memory, and how many chunks; bytes of it all */
+
 template <mst_k_quant_form_t FORM, int T>
-static int
-mst_k_quant_start(const mst_k_gemm_t *a, const mst_k_quant_device_t *d,
-    cudaStream_t stream)
+static uint32_t
+mst_k_quant_arrange(mst_k_quant_run_t *r, const mst_k_quant_device_t *d)
 {
     typedef mst_k_quant_of<FORM>  f;
 
-    int                  rc;
-    uint32_t             room;
-    mst_k_quant_run_t    r;
-    cudaLaunchConfig_t   config = {};
-    cudaLaunchAttribute  attr = {};
+    uint32_t  k, most, room;
 
-    r.a = *a;
-    r.ring = 0;
-    r.tiles = (a->n + T - 1) / T;
-    r.blocks = mst_k_quant_blocks(a->width);
-    r.pass = (d->major < 9 ? MST_K_QUANT_LITTLE - 24 * 1024 : MST_K_QUANT_X)
-             / (T * (256 + 8 * f::PARTS)) / 16 * 16;
-    r.pass = r.pass == 0 ? 16 : r.pass;
-    r.pass = r.blocks < r.pass ? r.blocks : r.pass;
+    most = 0;
+
+    for (k = 0; k < r->n_ops; k++) {
+        r->op[k].blocks = mst_k_quant_blocks(r->op[k].a.width);
+        most = r->op[k].blocks > most ? r->op[k].blocks : most;
+    }
+
+    r->ring = 0;
+    r->pass = (d->major < 9 ? MST_K_QUANT_LITTLE - 24 * 1024 : MST_K_QUANT_X)
+              / (T * (256 + 8 * f::PARTS)) / 16 * 16;
+    r->pass = r->pass == 0 ? 16 : r->pass;
+    r->pass = most < r->pass ? most : r->pass;
 
     if (d->major >= 9) {
-        while (r.pass > 16
-               && mst_k_quant_room_size<FORM>(T, r.pass, 2)
+        while (r->pass > 16
+               && mst_k_quant_room_size<FORM>(T, r->pass, 2)
                   > (uint32_t) d->shared)
         {
-            r.pass = (r.pass - 1) / 16 * 16;
+            r->pass = (r->pass - 1) / 16 * 16;
         }
 
-        for (r.ring = MST_K_QUANT_RING; r.ring > 2; r.ring--) {
-            if (mst_k_quant_room_size<FORM>(T, r.pass, r.ring)
+        for (r->ring = MST_K_QUANT_RING; r->ring > 2; r->ring--) {
+            if (mst_k_quant_room_size<FORM>(T, r->pass, r->ring)
                 <= (uint32_t) d->shared)
             {
                 break;
@@ -480,9 +363,42 @@ mst_k_quant_start(const mst_k_gemm_t *a, const mst_k_quant_device_t *d,
         }
     }
 
-    room = mst_k_quant_room_size<FORM>(T, r.pass, r.ring);
-    room = d->major >= 9 && room < MST_K_QUANT_SHARED ? MST_K_QUANT_SHARED
+    for (k = 0; k < r->n_ops; k++) {
+        r->op[k].pass = r->op[k].blocks < r->pass ? r->op[k].blocks
+                                                  : r->pass;
+    }
+
+    room = mst_k_quant_room_size<FORM>(T, r->pass, r->ring);
+
+    return d->major >= 9 && room < MST_K_QUANT_SHARED ? MST_K_QUANT_SHARED
                                                       : room;
+}
+
+
+template <mst_k_quant_form_t FORM, int T>
+static int
+mst_k_quant_start(const mst_k_quant_ops_t *ops, const mst_k_quant_device_t *d,
+    cudaStream_t stream)
+{
+    typedef mst_k_quant_of<FORM>  f;
+
+    int                  rc;
+    uint32_t             k;
+    mst_k_quant_run_t    r;
+    cudaLaunchConfig_t   config = {};
+    cudaLaunchAttribute  attr = {};
+
+    for (k = 0; k < ops->n; k++) {
+        r.op[k].a = ops->a[k];
+    }
+
+    r.n_ops = ops->n;
+    r.met = ops->met;
+    r.tiles = (ops->a->n + T - 1) / T;
+
+    config.dynamicSmemBytes = mst_k_quant_arrange<FORM, T>(&r, d);
+    r.flight = MST_K_QUANT_FLIGHT(f::W4);
+    r.flight = r.ring < r.flight ? r.ring : r.flight;
 
     rc = cudaFuncSetAttribute(mst_k_quant_kernel<FORM, T>,
                               cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -504,10 +420,9 @@ mst_k_quant_start(const mst_k_gemm_t *a, const mst_k_quant_device_t *d,
     config.gridDim = dim3(d->n_sms < (int) r.tiles
                           ? r.tiles : d->n_sms / r.tiles * r.tiles);
     config.blockDim = dim3(MST_K_QUANT_THREADS(T));
-    config.dynamicSmemBytes = room;
     config.stream = stream;
     config.attrs = &attr;
-    config.numAttrs = a->pdl ? 1 : 0;
+    config.numAttrs = ops->a->pdl ? 1 : 0;
 
     return cudaLaunchKernelEx(&config, mst_k_quant_kernel<FORM, T>, r);
 }
@@ -515,14 +430,18 @@ mst_k_quant_start(const mst_k_gemm_t *a, const mst_k_quant_device_t *d,
 
 template <mst_k_quant_form_t FORM>
 static int
-mst_k_quant_tokens(const mst_k_gemm_t *a, const mst_k_quant_device_t *d,
-    cudaStream_t stream)
+mst_k_quant_tokens(const mst_k_quant_ops_t *ops,
+    const mst_k_quant_device_t *d, cudaStream_t stream)
 {
-    return a->n == 1 ? mst_k_quant_start<FORM, 1>(a, d, stream)
-           : a->n <= 4 ? mst_k_quant_start<FORM, 4>(a, d, stream)
-           : a->n <= 8 || d->major < 9
-             ? mst_k_quant_start<FORM, 8>(a, d, stream)
-           : mst_k_quant_start<FORM, 16>(a, d, stream);
+    uint32_t  n;
+
+    n = ops->a->n;
+
+    return n == 1 ? mst_k_quant_start<FORM, 1>(ops, d, stream)
+           : n <= 4 ? mst_k_quant_start<FORM, 4>(ops, d, stream)
+           : n <= 8 || d->major < 9
+             ? mst_k_quant_start<FORM, 8>(ops, d, stream)
+           : mst_k_quant_start<FORM, 16>(ops, d, stream);
 }
 
 

@@ -17,9 +17,18 @@
 #define MST_K_QUANT_THREADS(t)                                                \
     (32 * (MST_K_QUANT_WARPS(t) + MST_K_QUANT_ENDS + 1))
 
-#define MST_K_QUANT_RING     8                 /* chunks at most */
-#define MST_K_QUANT_AHEAD    2                 /* on their way before the
-                                                  predecessor has ended */
+#define MST_K_QUANT_OPS      4                 /* of a launch at most */
+#define MST_K_QUANT_FEW      1                 /* tokens of several at most: x
+                                                  of more leaves too little of
+                                                  the ring (4: 1.72 ms instead
+                                                  of 1.64) */
+#define MST_K_QUANT_RING     12                /* chunks at most */
+
+/* of them on their way at once: what is small (x, sums, where CTAs meet) waits
+   behind them, so no more than the memory's time asks for (int4's step of one
+   token with 1 / 2 / 3 / 5 / 12: 1.78 / 1.52 / 1.55 / 1.60 / 1.60 ms) */
+#define MST_K_QUANT_FLIGHT(w4)  ((w4) ? 2 : 3)
+
 #define MST_K_QUANT_SHARED   (116 * 1024)      /* at least: CTAs that could
                                                   share an SM stand unevenly
                                                   before long, beside other
@@ -28,12 +37,22 @@
 #define MST_K_QUANT_LITTLE   (48 * 1024)       /* before sm_90 */
 
 
+/* an operation of a launch */
 typedef struct {
     mst_k_gemm_t  a;
     uint32_t      blocks;      /* of the width */
     uint32_t      pass;        /* blocks whose x is in shared memory */
-    uint32_t      ring;        /* chunks */
-    uint32_t      tiles;       /* of T tokens */
+} mst_k_quant_op_t;
+
+
+typedef struct {
+    mst_k_quant_op_t   op[MST_K_QUANT_OPS];    /* one after the other */
+    uint32_t           n_ops;
+    uint32_t           pass;   /* the most of an operation */
+    uint32_t           ring;   /* chunks */
+    uint32_t           flight; /* of them on their way at once */
+    uint32_t           tiles;  /* of T tokens; several operations: 1 */
+    uint32_t          *met;    /* several operations: mst_k_quant_gemms() */
 } mst_k_quant_run_t;
 
 
@@ -46,7 +65,6 @@ typedef struct {
     float         *qs;
     uint64_t      *full;
     uint64_t      *empty;
-    volatile int  *resolved;
 } mst_k_quant_room_t;
 
 
@@ -105,7 +123,7 @@ mst_k_quant_room_size(uint32_t t, uint32_t pass, uint32_t ring)
     return ring * f::CHUNK * f::BLOCK + pass * t * (256 + 8 * f::PARTS)
            + 4 * (mst_k_quant_rooms(t) * mst_k_quant_meet(t)
                   + 2 * MST_K_GEMM_MAX)
-           + 16 * MST_K_QUANT_RING + 16;
+           + 16 * MST_K_QUANT_RING;
 }
 
 
@@ -121,8 +139,7 @@ mst_k_quant_room(const mst_k_quant_run_t &r, uint32_t t, uint8_t *p)
     s.x = p + r.ring * f::CHUNK * f::BLOCK;
     s.full = (uint64_t *) (s.x + r.pass * t * 256);
     s.empty = s.full + MST_K_QUANT_RING;
-    s.resolved = (volatile int *) (s.empty + MST_K_QUANT_RING);
-    s.rs = (float *) (s.empty + MST_K_QUANT_RING) + 4;
+    s.rs = (float *) (s.empty + MST_K_QUANT_RING);
     s.qs = s.rs + MST_K_GEMM_MAX;
     s.meet = s.qs + MST_K_GEMM_MAX;
     s.xs = (float2 *) (s.meet + mst_k_quant_rooms(t) * mst_k_quant_meet(t));
@@ -132,10 +149,12 @@ mst_k_quant_room(const mst_k_quant_run_t &r, uint32_t t, uint8_t *p)
 
 
 /* barriers of a CTA: sums of a room are there, a room is free, the warps that
-   finish have the norm's scales */
+   finish have the norm's scales or have finished, the next operation's x is
+   there */
 #define MST_K_QUANT_MET     1
 #define MST_K_QUANT_FREE    3
 #define MST_K_QUANT_SCALES  5
+#define MST_K_QUANT_NEXT    6
 
 static __device__ __forceinline__ void
 mst_k_quant_wait(uint32_t barrier, uint32_t threads)
@@ -163,10 +182,17 @@ typedef struct {
     int  shared;               /* bytes that a CTA can have */
 } mst_k_quant_device_t;
 
+/* operations that are one launch */
+typedef struct {
+    const mst_k_gemm_t  *a;    /* [n] */
+    uint32_t             n;
+    uint32_t            *met;
+} mst_k_quant_ops_t;
+
 /* the kernels by the bits of the codes */
-int mst_k_quant_w4(const mst_k_gemm_t *a, mst_k_quant_form_t form,
+int mst_k_quant_w4(const mst_k_quant_ops_t *ops, mst_k_quant_form_t form,
     const mst_k_quant_device_t *d, cudaStream_t stream);
-int mst_k_quant_w8(const mst_k_gemm_t *a, mst_k_quant_form_t form,
+int mst_k_quant_w8(const mst_k_quant_ops_t *ops, mst_k_quant_form_t form,
     const mst_k_quant_device_t *d, cudaStream_t stream);
 
 #ifdef __cplusplus

@@ -73,50 +73,71 @@ mst_k_quant_planes(uint32_t a, uint32_t b, float by)
 }
 
 
-/* 8 of x, those that lanes have that share a scale: to their place; the
-   scale, and it times the sum, in all of these lanes */
+/* pieces side by side */
+#define MST_K_QUANT_SIDE(t)  ((t) == 1 ? 2 : 1)
 
-template <int LANES>
-static __device__ __forceinline__ float2
-mst_k_quant_store(uint4 v, uint8_t *to, int active)
+/* 8 of x each, those that lanes have that share a scale, to their places;
+   the scale, and it times the sum, in all of these lanes */
+
+template <int LANES, int SIDE>
+static __device__ __forceinline__ void
+mst_k_quant_store(const uint4 *v, uint8_t *const *to, const int *active,
+    float2 *scales)
 {
-    int       d, sum;
-    float     by, most, scale;
+    int       d, k, sum[SIDE];
+    float     by, most;
     uint2     p[2];
-    uint32_t  m;
+    uint32_t  m[SIDE];
 
-    m = mst_k_quant_most(v);
+    #pragma unroll
+    for (k = 0; k < SIDE; k++) {
+        m[k] = mst_k_quant_most(v[k]);
+    }
 
     #pragma unroll
     for (d = 1; d < LANES; d *= 2) {
-        m = max(m, __shfl_xor_sync(~0u, m, d));
+
+        #pragma unroll
+        for (k = 0; k < SIDE; k++) {
+            m[k] = max(m[k], __shfl_xor_sync(~0u, m[k], d));
+        }
     }
 
-    most = __uint_as_float(m << 16);
-    by = most < 1e-30f ? 0 : __fmul_rn(MST_K_QUANT_MOST, __frcp_rn(most));
-    scale = __fmul_rn(most, 1 / MST_K_QUANT_MOST);
+    #pragma unroll
+    for (k = 0; k < SIDE; k++) {
+        most = __uint_as_float(m[k] << 16);
+        by = most < 1e-30f ? 0 : __fmul_rn(MST_K_QUANT_MOST, __frcp_rn(most));
+        scales[k].x = __fmul_rn(most, 1 / MST_K_QUANT_MOST);
 
-    p[0] = mst_k_quant_planes(v.x, v.y, by);
-    p[1] = mst_k_quant_planes(v.z, v.w, by);
+        p[0] = mst_k_quant_planes(v[k].x, v[k].y, by);
+        p[1] = mst_k_quant_planes(v[k].z, v[k].w, by);
 
-    if (active) {
-        *(uint32_t *) to = p[0].x;
-        *(uint32_t *) (to + 8) = p[1].x;
-        *(uint32_t *) (to + 32) = p[0].y;
-        *(uint32_t *) (to + 40) = p[1].y;
+        if (active[k]) {
+            *(uint32_t *) to[k] = p[0].x;
+            *(uint32_t *) (to[k] + 8) = p[1].x;
+            *(uint32_t *) (to[k] + 32) = p[0].y;
+            *(uint32_t *) (to[k] + 40) = p[1].y;
+        }
+
+        sum[k] = __dp4a((int) p[0].x, 0x01010101,
+                        __dp4a((int) p[1].x, 0x01010101, 0)) * 256;
+        sum[k] = __dp4a((int) p[0].y, 0x01010101,
+                        __dp4a((int) p[1].y, 0x01010101, sum[k]));
     }
-
-    sum = __dp4a((int) p[0].x, 0x01010101,
-                 __dp4a((int) p[1].x, 0x01010101, 0)) * 256;
-    sum = __dp4a((int) p[0].y, 0x01010101,
-                 __dp4a((int) p[1].y, 0x01010101, sum));
 
     #pragma unroll
     for (d = 1; d < LANES; d *= 2) {
-        sum += __shfl_xor_sync(~0u, sum, d);
+
+        #pragma unroll
+        for (k = 0; k < SIDE; k++) {
+            sum[k] += __shfl_xor_sync(~0u, sum[k], d);
+        }
     }
 
-    return make_float2(scale, __fmul_rn(scale, (float) sum));
+    #pragma unroll
+    for (k = 0; k < SIDE; k++) {
+        scales[k].y = __fmul_rn(scales[k].x, (float) sum[k]);
+    }
 }
 
 
@@ -144,27 +165,63 @@ mst_k_quant_piece(uint32_t i)
 }
 
 
+/* the i-th piece of this warp and the next one, of n blocks, to their places
+   with their scales */
+
+template <mst_k_quant_form_t FORM, int T>
+static __device__ __forceinline__ void
+mst_k_quant_put(const mst_k_quant_room_t &s, const uint4 *v, uint32_t i,
+    uint32_t n)
+{
+    typedef mst_k_quant_of<FORM>  f;
+
+    const int  LANES = 16 / f::PARTS;
+    const int  SIDE = MST_K_QUANT_SIDE(T);
+
+    int                   active[SIDE], k;
+    float2                scales[SIDE];
+    uint8_t              *to[SIDE];
+    mst_k_quant_piece_t   p;
+
+    #pragma unroll
+    for (k = 0; k < SIDE; k++) {
+        p = mst_k_quant_piece<T>(i + k * 32);
+        active[k] = p.block < n;
+        to[k] = s.x + ((p.block * 4 + p.part / 4) * T + p.token) * 64
+                + p.part % 2 * 16 + p.part / 2 % 2 * 4;
+    }
+
+    mst_k_quant_store<LANES, SIDE>(v, to, active, scales);
+
+    #pragma unroll
+    for (k = 0; k < SIDE; k++) {
+        p = mst_k_quant_piece<T>(i + k * 32);
+
+        if (active[k] && p.part % LANES == 0) {
+            s.xs[(p.block * f::PARTS + p.part / LANES) * T + p.token]
+                = scales[k];
+        }
+    }
+}
+
+
 /* Of n blocks from "block" on x of T tokens from "token" on: those that this
    warp multiplies, so it has to wait for no other */
 
 template <mst_k_quant_form_t FORM, int T>
 static __device__ __forceinline__ void
-mst_k_quant_fetch(const mst_k_quant_run_t &r, const mst_k_quant_room_t &s,
+mst_k_quant_fetch(const mst_k_gemm_t &a, const mst_k_quant_room_t &s,
     uint32_t block, uint32_t n, uint32_t token)
 {
-    typedef mst_k_quant_of<FORM>  f;
-
-    const int       LANES = 16 / f::PARTS;
     const uint32_t  LOADS = MST_K_QUANT_LOADS;
 
     uint4                 v[LOADS];
-    float2                scale;
     uint32_t              i, k, n_pad;
     const uint8_t        *x;
     mst_k_quant_piece_t   p;
 
-    n_pad = mst_k_gemm_pad(r.a.n);
-    x = (const uint8_t *) r.a.x + (size_t) block * 256 * n_pad;
+    n_pad = mst_k_gemm_pad(a.n);
+    x = (const uint8_t *) a.x + (size_t) block * 256 * n_pad;
 
     for (i = threadIdx.x % 32; mst_k_quant_piece<T>(i & ~31u).block < n;
          i += LOADS * 32)
@@ -185,20 +242,12 @@ mst_k_quant_fetch(const mst_k_quant_run_t &r, const mst_k_quant_room_t &s,
         /* whole warps, since their lanes ask each other */
 
         #pragma unroll
-        for (k = 0; k < LOADS; k++) {
+        for (k = 0; k < LOADS; k += MST_K_QUANT_SIDE(T)) {
             if (mst_k_quant_piece<T>((i & ~31u) + k * 32).block >= n) {
                 break;
             }
 
-            p = mst_k_quant_piece<T>(i + k * 32);
-            scale = mst_k_quant_store<LANES>(v[k],
-                        s.x + ((p.block * 4 + p.part / 4) * T + p.token) * 64
-                        + p.part % 2 * 16 + p.part / 2 % 2 * 4, p.block < n);
-
-            if (p.block < n && p.part % LANES == 0) {
-                s.xs[(p.block * f::PARTS + p.part / LANES) * T + p.token]
-                    = scale;
-            }
+            mst_k_quant_put<FORM, T>(s, v + k, i + k * 32, n);
         }
     }
 }

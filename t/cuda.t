@@ -23,10 +23,6 @@ my @spills = (
     # win 10 % from batch 32 on, leave too few registers for both halves of
     # the heads; up to 8 heads nothing spills
     [ qr/^_Z9mst_k_decILi128ELi[01]ELi1E/, qr/^sm_(?:86|90a)$/, 300 ],
-
-    # one register, outside of the loop; nothing on sm_80 and sm_90a
-    [ qr/^_Z18mst_k_quant_kernelIL18mst_k_quant_form_t0ELi1E/,
-      qr/^sm_8[69]$/, 12 ],
 );
 
 delete @ENV{qw/ MAKEFLAGS MAKELEVEL MFLAGS /};

@@ -38,6 +38,8 @@
 #define MST_CUDA_WIDE       (64u << 20)    /* bytes of bf16 rows that become
                                               another type at a time */
 #define MST_CUDA_RUNS       3              /* parts of a stack: q, k, v */
+#define MST_CUDA_HELD       4              /* operations that are one launch at
+                                              most */
 
 #define MST_CUDA_MIX_MUL    4.0f           /* e4m3 of attention's outputs */
 #define MST_CUDA_ACT_MUL    1.0f           /* and of gated values */
@@ -170,6 +172,11 @@ typedef struct {
     float                  *muls[2];       /* [MST_K_GEMM_MAX] of x, e4m3 */
     void                   *work;
     uint32_t               *tickets;
+    uint32_t               *met;           /* mst_k_quant_gemms() */
+    mst_k_gemm_t            held[MST_CUDA_HELD];   /* of quantised matrices,
+                                              not launched yet */
+    uint32_t                n_held;
+    mst_k_quant_form_t      form;          /* theirs */
 } mst_cuda_fused_t;
 
 
@@ -383,6 +390,10 @@ const mst_cuda_type_t *mst_cuda_quant_type(const mst_backend_t *b,
 /* after the weights */
 int mst_cuda_quant_ready(mst_backend_t *b, mst_err_t *err);
 
+/* cudaError_t; launches what fused() of these types has held back, so that
+   operations that follow one another are one launch */
+int mst_cuda_quant_go(mst_backend_t *b);
+
 
 /* mst_cuda_buffer.c: after the weights */
 
@@ -449,6 +460,7 @@ int mst_cuda_fused_room(mst_backend_t *b, uint64_t size);
 void mst_cuda_fused_start(mst_backend_t *b, uint32_t i);   /* x after
                                                               cmds[i] */
 void mst_cuda_fused_run(mst_backend_t *b, uint32_t i);     /* cmds[i] */
+void mst_cuda_fused_end(mst_backend_t *b);     /* before anything else */
 void mst_cuda_fused_head(mst_backend_t *b, const mst_cuda_cmd_t *cmd,
     uint32_t first, uint32_t n);
 

@@ -504,4 +504,6 @@ mst_cuda_chain(mst_backend_t *b)
             mst_cuda_chain_run(b, i);
         }
     }
+
+    mst_cuda_fused_end(b);
 }

@@ -20,6 +20,13 @@ mst_cuda_fused_e4m3(const mst_matrix_t *m)
 }
 
 
+void
+mst_cuda_fused_end(mst_backend_t *b)
+{
+    mst_cuda_go(b, mst_cuda_quant_go(b));
+}
+
+
 static void
 mst_cuda_fused_go(mst_backend_t *b, const mst_matrix_t *m, mst_k_gemm_t *a)
 {
@@ -30,6 +37,10 @@ mst_cuda_fused_go(mst_backend_t *b, const mst_matrix_t *m, mst_k_gemm_t *a)
     a->work = b->fused.work;
     a->tickets = b->fused.tickets;
     a->pdl = mst_cuda_pdl(b);
+
+    if (m->n_runs == 0) {
+        mst_cuda_fused_end(b);
+    }
 
     mst_cuda_go(b, m->type->fused(b, m, a));
 }
@@ -42,6 +53,8 @@ mst_cuda_fused_first(mst_backend_t *b, const mst_vector_t *norm,
     const mst_matrix_t *m, const int32_t *pick, uint32_t n)
 {
     mst_k_gemm_first_t  a = { 0 };
+
+    mst_cuda_fused_end(b);
 
     a.n = n;
     a.dim = b->conf.dim;
@@ -71,6 +84,7 @@ mst_cuda_fused_qkv(mst_backend_t *b, const mst_backend_layer_t *w)
     a.y = b->qkv;
 
     mst_cuda_fused_go(b, w->qkv, &a);
+    mst_cuda_fused_end(b);
     mst_cuda_chain_bias(b, w);
 }
 
@@ -203,6 +217,7 @@ mst_cuda_fused_head(mst_backend_t *b, const mst_cuda_cmd_t *cmd,
     a.pitch = b->conf.n_vocab;
 
     mst_cuda_fused_go(b, cmd->matrix, &a);
+    mst_cuda_fused_end(b);
 }
 
 
@@ -370,7 +385,8 @@ mst_cuda_fused_buffers(mst_backend_t *b, mst_err_t *err)
         { &f->muls[0], MST_K_GEMM_MAX * 4 },
         { &f->muls[1], MST_K_GEMM_MAX * 4 },
         { &f->work, mst_k_gemm_work_size(most, MST_K_GEMM_MAX) },
-        { &f->tickets, mst_k_gemm_passes(most) * MST_K_GEMM_SLABS * 4 }
+        { &f->tickets, mst_k_gemm_passes(most) * MST_K_GEMM_SLABS * 4 },
+        { &f->met, 4 }
     };
 
     for (i = 0; i < sizeof(wishes) / sizeof(*wishes); i++) {

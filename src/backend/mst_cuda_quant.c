@@ -227,6 +227,41 @@ mst_cuda_quant_plain(mst_backend_t *b, const mst_matrix_t *m, const void *x,
 }
 
 
+int
+mst_cuda_quant_go(mst_backend_t *b)
+{
+    uint32_t  n;
+
+    n = b->fused.n_held;
+    b->fused.n_held = 0;
+
+    return n ? mst_k_quant_gemms(b->fused.held, n, b->fused.form,
+                                 b->fused.met, b->stream)
+             : 0;
+}
+
+
+static int
+mst_cuda_quant_hold(mst_backend_t *b, const mst_k_gemm_t *a,
+    mst_k_quant_form_t form)
+{
+    int                rc;
+    mst_cuda_fused_t  *f;
+
+    rc = 0;
+    f = &b->fused;
+
+    if (f->n_held == MST_CUDA_HELD || f->form != form) {
+        rc = mst_cuda_quant_go(b);
+    }
+
+    f->form = form;
+    f->held[f->n_held++] = *a;
+
+    return rc;
+}
+
+
 static int
 mst_cuda_quant_fused(mst_backend_t *b, const mst_matrix_t *m,
     const mst_k_gemm_t *a)
@@ -253,7 +288,7 @@ mst_cuda_quant_fused(mst_backend_t *b, const mst_matrix_t *m,
             own.pdl = a->pdl || (i && b->props.major == 9);
         }
 
-        rc = mst_k_quant_gemm(&own, run->form, b->stream);
+        rc = mst_cuda_quant_hold(b, &own, run->form);
     }
 
     return rc;

@@ -87,6 +87,7 @@ mst_cuda_slice_run(mst_backend_t *b, uint32_t at, uint32_t first, uint32_t n)
         mst_cuda_fused_run(b, at);
     }
 
+    mst_cuda_fused_end(b);
     mst_cuda_slice_end(b, &all);
 
     return at;

@@ -585,11 +585,13 @@ FAKE_KERNEL(mst_k_swiglu, mst_k_swiglu_t)
 
 
 int
-mst_k_quant_gemm(const mst_k_gemm_t *a, mst_k_quant_form_t form,
-    cudaStream_t stream)
+mst_k_quant_gemms(const mst_k_gemm_t *a, uint32_t n, mst_k_quant_form_t form,
+    uint32_t *met, cudaStream_t stream)
 {
     (void) a;
+    (void) n;
     (void) form;
+    (void) met;
     (void) stream;
 
     return fake_call();
