@@ -20,6 +20,7 @@
                                           other, so that none stays in L2 */
 #define MST_CUDA_TUNE_LARGE  256       /* rows over which that matters little,
                                           and two are enough */
+#define MST_CUDA_TUNE_SMALL  8         /* rows of a prompt that are too few */
 #define MST_CUDA_TUNE_TRIES  3
 #define MST_CUDA_TUNE_SLOW   1.3f      /* of the best: not tried again */
 
@@ -241,7 +242,7 @@ mst_cuda_tune_rows(mst_backend_t *b, uint32_t rows,
     };
 
     for (i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
-        if (i == 4 && rows > b->logits_rows) {
+        if (i == 4 && (rows > b->logits_rows || rows <= b->fused_rows)) {
             continue;
         }
 
@@ -283,18 +284,26 @@ int
 mst_cuda_tune(mst_backend_t *b, mst_err_t *err)
 {
     int          rc;
-    uint32_t     i, most, rows;
+    uint32_t     i, most, own, rows;
     uint64_t     start;
     cudaEvent_t  events[2] = { NULL, NULL };
 
-    most = b->fused_rows;
+    /* prompts in e4m3 are the library's, however short: mst_cuda_chain() */
+
+    own = b->fused_rows;
+
+    if (b->conf.dtype == MST_DTYPE_FP8) {
+        own = mst_cuda_min(own, MST_CUDA_TUNE_SMALL);
+    }
+
+    most = own;
     start = mst_time_ns();
     rc = cudaEventCreate(&events[0]);
     rc = rc ? rc : (int) cudaEventCreate(&events[1]);
     rc = rc ? rc : mst_cuda_tune_fill(b);
 
     for (i = 0; rc == 0 && (rows = mst_cuda_warm(b, i)) != 0; i++) {
-        if (rows > b->fused_rows
+        if (rows > own
             && mst_cuda_tune_rows(b, mst_k_bucket_rows(rows), events)
                != MST_OK)
         {
