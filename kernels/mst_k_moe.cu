@@ -8,6 +8,10 @@
  *
  * All of it reads and writes rows of dim floats once or twice: little beside
  * the products.
+ *
+ * Measured on an H200 on 30 November 2026 (t/cuda/mst_k_rest_bench), 8 experts
+ * of 4,096 x 14,336 of which a row uses 2, us for 1 / 32 / 1,024 rows: route
+ * and lists 25.5 / 26.0 / 68.7, sum 10.1 / 10.1 / 24.7.
  */
 
 #include "kernels/mst_k_launch.cuh"

@@ -7,6 +7,10 @@
  * key, a lane up to 8 dims, each warp its own online softmax; then the four
  * states meet in a fixed order.  Every head reads its keys again, so a GQA
  * group costs its size times the bytes of the fast kernels.
+ *
+ * Measured on an H200 on 30 November 2026 (t/cuda/mst_k_rest_bench), 32 heads
+ * of 96 for 8 of keys and values: decode at a context of 576, 1 / 32 sequences,
+ * 148 / 270 us; a prompt of 2,048 13.8 ms; rope 4.3 / 4.5 / 15.5 us.
  */
 
 #include "kernels/mst_k_launch.cuh"
