@@ -44,6 +44,26 @@ waitpid $pid, 0;
 
 like($log, qr/Makefile: no GGUF file/, 'no model: one sentence');
 
+# kernels of an older machine
+
+{
+    local $ENV{MISTRAL_ISA} = 'c';
+
+    ($pid, $err) = start('--model', $model, '--threads', 1, '--context', 512);
+    $log = read_until($err, qr/ready: .*\n/);
+    like($log, qr/cpu: c, 1 threads/, 'MISTRAL_ISA');
+    kill TERM => $pid;
+    waitpid $pid, 0;
+
+    $ENV{MISTRAL_ISA} = 'z80';
+
+    ($pid, $err) = start('--model', $model, '--threads', 1, '--context', 512);
+    $log = read_until($err, qr/exited with code 78.*\n/);
+    kill TERM => $pid;
+    waitpid $pid, 0;
+    like($log, qr/"z80" is not in this build/, 'no such kernels: one sentence');
+}
+
 done_testing();
 
 

@@ -589,6 +589,13 @@ sub sampling {
     is($r->{code}, 78, '--isa z80: exit code');
     like($r->{err}, qr/z80/, '--isa z80: sentence');
 
+    {
+        local $ENV{MISTRAL_ISA} = 'z80';
+        like(run([@m])->{err}, qr/z80/, 'MISTRAL_ISA');
+        is(run([@m, '--isa', 'avx2', '--max-tokens', 1])->{err} =~ /z80/, '',
+           '--isa wins');
+    }
+
     # portable C is slow, so little of it
 
     @m = ('generate', '--model', $Model, '--prompt', 'one two three four',

@@ -211,8 +211,8 @@ ngx_http_mistral_exec_spawn(ngx_http_mistral_exec_t *x, const char *path,
     pid_t *pid)
 {
     int                          rc, n;
-    char                        *argv[4], *envp[4], *tz;
-    u_char                       tzvar[128], level[64];
+    char                        *argv[4], *envp[5], *isa, *tz;
+    u_char                       tzvar[128], level[64], isavar[32];
     sigset_t                     none, all;
     ngx_log_t                   *log;
     posix_spawnattr_t            attr;
@@ -231,6 +231,14 @@ ngx_http_mistral_exec_spawn(ngx_http_mistral_exec_t *x, const char *path,
     if (tz != NULL && ngx_strlen(tz) < sizeof(tzvar) - sizeof("TZ=")) {
         ngx_sprintf(tzvar, "TZ=%s%Z", tz);
         envp[n++] = (char *) tzvar;
+    }
+
+    isa = getenv("MISTRAL_ISA");
+    if (isa != NULL
+        && ngx_strlen(isa) < sizeof(isavar) - sizeof("MISTRAL_ISA="))
+    {
+        ngx_sprintf(isavar, "MISTRAL_ISA=%s%Z", isa);
+        envp[n++] = (char *) isavar;
     }
 
     log = ngx_log_get_file_log(x->log);

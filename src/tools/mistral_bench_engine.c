@@ -520,7 +520,7 @@ mistral_case_model(mistral_cases_t *b, mst_checkpoint_t *cp)
     mc.context = b->context;
     mc.max_rows = mistral_case_chunk(b);
     mc.max_seqs = b->streams;
-    mc.isa = b->conf->isa;
+    mc.isa = mistral_isa(b->conf->isa);
     mc.activations = (uint32_t) b->conf->activations;
     mc.weight_layouts = (uint32_t) b->conf->weight_layouts;
     mc.batch_invariant = b->conf->batch_invariant;
@@ -599,7 +599,8 @@ mistral_case_json(const mistral_cases_t *b)
     (void) json_object_update_new(o,
         json_pack("{s:o, s:s*, s:s, s:I, s:I}", "best", best,
                   "model", b->conf->model,
-                  "isa", b->conf->isa ? b->conf->isa : "auto",
+                  "isa", mistral_isa(b->conf->isa) ? mistral_isa(b->conf->isa)
+                                                   : "auto",
                   "threads", (json_int_t) (b->conf->threads
                                            ? b->conf->threads
                                            : mst_cpu_pool_cores()),

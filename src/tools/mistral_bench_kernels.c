@@ -19,6 +19,7 @@
 #include "base/mst_mem.h"
 #include "base/mst_time.h"
 #include "tools/mistral_bench.h"
+#include "tools/mistral_device.h"
 #include "tools/mistral_tool.h"
 
 #define MISTRAL_KERNELS_WIDTH   1536
@@ -421,7 +422,7 @@ mistral_bench_kernels(const mistral_bench_conf_t *conf)
     mst_cpu_mem_t      mem = { NULL };
     mistral_kernels_t  k = { 0 };
 
-    k.isa = mst_cpu_isa(conf->isa, &err);
+    k.isa = mst_cpu_isa(mistral_isa(conf->isa), &err);
     k.digits = conf->activations == 16 ? 2 : 3;
 
     if (k.isa == NULL || mistral_kernels_memory(&k, &mem, &err) != MST_OK) {

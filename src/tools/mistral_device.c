@@ -124,3 +124,14 @@ mistral_device(const char *device, const char *dtype, const char *kv_cache,
 
     return MISTRAL_OK;
 }
+
+
+const char *
+mistral_isa(const char *option)
+{
+    const char  *name;
+
+    name = option ? option : getenv("MISTRAL_ISA");
+
+    return name && *name ? name : NULL;
+}

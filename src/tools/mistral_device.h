@@ -20,5 +20,10 @@
 int mistral_device(const char *device, const char *dtype, const char *kv_cache,
     mst_model_conf_t *conf, mst_err_t *err);
 
+/* kernels of the CPU by their name: "--isa", which may be NULL, else
+   MISTRAL_ISA of the environment, so that a whole suite of tests can run on
+   those of an older machine; NULL: the best there are */
+const char *mistral_isa(const char *option);
+
 
 #endif /* MISTRAL_DEVICE_H */

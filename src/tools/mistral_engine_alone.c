@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tools/mistral_device.h"
 #include "tools/mistral_engine.h"
 #include "tools/mistral_tool.h"
 
@@ -211,8 +212,14 @@ static void
 mistral_alone_exec(mistral_alone_t *a)
 {
     int    i;
+    char   isa[32];
     char  *argv[] = { "mistral", "engine", NULL };
-    char  *envp[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+    char  *envp[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL, NULL };
+
+    if (mistral_isa(NULL)) {
+        (void) snprintf(isa, sizeof(isa), "MISTRAL_ISA=%s", mistral_isa(NULL));
+        envp[1] = isa;
+    }
 
     for (i = 0; i < MISTRAL_ALONE_FDS; i++) {
         a->fds[i] = fcntl(a->fds[i], F_DUPFD_CLOEXEC, MISTRAL_ALONE_FDS);

@@ -20,6 +20,7 @@
 #include "base/mst_time.h"
 #include "model/mst_checkpoint.h"
 #include "model/mst_forward.h"
+#include "tools/mistral_device.h"
 #include "tools/mistral_engine.h"
 
 
@@ -479,6 +480,7 @@ mistral_load_conf(const mistral_engine_t *e, mistral_engine_load_t *l,
     conf->tuned = setup->tuned[0] ? setup->tuned : NULL;
     conf->threads = setup->threads;
     conf->activations = setup->activations;
+    conf->isa = mistral_isa(NULL);
     conf->kv_type = (setup->kv_type == UINT32_MAX) ? MST_KV_AUTO
                                           : (mst_kv_type_t) setup->kv_type;
     conf->context = setup->context;

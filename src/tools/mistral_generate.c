@@ -97,7 +97,8 @@ static const char  mistral_generate_help[] =
     "                     (default: f32; bf16)\n"
     "  --weight-layouts N 1 or 2: how often a device has them (default: as\n"
     "                     memory allows); not for cpu\n"
-    "  --isa NAME         avx512, avx2 or c (default: the best there is)\n"
+    "  --isa NAME         avx512, avx2 or c (default: MISTRAL_ISA of the\n"
+    "                     environment, else the best there is)\n"
     "  --activations N    bits of what quantised weights are multiplied by on\n"
     "                     the CPU: 22, or 16, faster and inexact (default:\n"
     "                     22)\n"
@@ -394,7 +395,7 @@ mistral_generate_load(mistral_generate_t *g, const mst_log_t *log)
     mc.context = mistral_generate_context(g);
     mc.max_rows = MISTRAL_GENERATE_CHUNK;
     mc.max_seqs = 1;
-    mc.isa = c->isa;
+    mc.isa = mistral_isa(c->isa);
     mc.activations = (uint32_t) c->activations;
     mc.rope_cast = mistral_generate_cast(g);
     mc.log = log;
