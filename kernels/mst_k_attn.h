@@ -5,8 +5,9 @@
  * decode, with more they are prefilled (a chunk, over whatever their blocks
  * already hold).  Once per step, for each window that the layers have:
  *
- *     mst_k_attn_plan()       work lists; the next kernel is launched
- *                             WITHOUT pdl, as decode reads the list early
+ *     mst_k_attn_plan()       work lists; decode reads them before it waits,
+ *                             so a kernel that is launched WITHOUT pdl
+ *                             comes between
  *
  * and in each layer, after the product that gave q, k and v:
  *

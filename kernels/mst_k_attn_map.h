@@ -34,10 +34,15 @@
 
 #include "kernels/mst_k_step_map.h"
 
+/* MST_K_ROLLED: a loop that is not to become longer code, see
+   mst_k_attn_plan.cu */
+
 #ifdef __CUDACC__
-#define MST_K_HD  static __host__ __device__ __forceinline__
+#define MST_K_HD      static __host__ __device__ __forceinline__
+#define MST_K_ROLLED  _Pragma("unroll 1")
 #else
-#define MST_K_HD  static inline
+#define MST_K_HD      static inline
+#define MST_K_ROLLED
 #endif
 
 #define MST_K_ATTN_TILE      128   /* rows (position, head) of a prefill tile */
@@ -148,13 +153,14 @@ typedef struct {
 } mst_k_attn_line_t;
 
 
-/* a place in the line */
+/* a place in the line: a page of an item, or the end of the line */
 typedef struct {
-    uint32_t  row;
-    uint32_t  head;
+    uint32_t  pos;                 /* pages before it */
+    uint32_t  item;                /* row * heads + KV head */
     uint32_t  page;                /* of the item, from 0 */
-    uint32_t  pages;               /* the item's */
-} mst_k_attn_spot_t;
+    uint32_t  pages;               /* the item's; 0: the end of the line */
+    uint32_t  rest;                /* of a page, in parts of "ctas" */
+} mst_k_attn_mark_t;
 
 
 MST_K_HD uint32_t
@@ -166,6 +172,43 @@ mst_k_attn_grain(uint32_t i)
          : i < 11 ? 16
          : i < 13 ? (i - 8) * 8
          : 8u << (i - 10);
+}
+
+
+/* grains worth a try: those from "longest" pages on cut as little as 0 does */
+
+MST_K_HD uint32_t
+mst_k_attn_grains(uint32_t longest)
+{
+    uint32_t  n;
+
+    MST_K_ROLLED
+    for (n = 1; n < MST_K_ATTN_GRAINS; n++) {
+        if (mst_k_attn_grain(n) >= longest) {
+            break;
+        }
+    }
+
+    return n;
+}
+
+
+/* the grain whose most burdened CTA has least to do; of several the one that
+   makes fewest pieces */
+
+MST_K_HD uint32_t
+mst_k_attn_best(const uint32_t *cost, uint32_t n)
+{
+    uint32_t  best, g;
+
+    best = 0;
+
+    MST_K_ROLLED
+    for (g = n - 1; g > 0; g--) {
+        best = cost[g] < cost[best] ? g : best;
+    }
+
+    return mst_k_attn_grain(best);
 }
 
 
@@ -193,15 +236,28 @@ mst_k_attn_share(uint32_t total, uint32_t longest, uint32_t ctas)
 }
 
 
+/* where CTA c would begin if every page could be cut, 0 <= c <= ctas */
+
 MST_K_HD void
-mst_k_attn_spot(const mst_k_attn_line_t *l, uint32_t at,
-    mst_k_attn_spot_t *spot)
+mst_k_attn_aim(const mst_k_attn_line_t *l, uint32_t c, mst_k_attn_mark_t *m)
 {
-    uint32_t  hi, lo, mid;
+    uint32_t  at, head, hi, lo, mid, total;
+
+    total = l->sum[l->rows];
+    at = mst_k_attn_div((uint64_t) c * total, l->ctas);
+
+    m->pos = total;
+    m->item = l->rows * l->heads;
+    m->page = m->pages = m->rest = 0;
+
+    if (at >= total) {
+        return;
+    }
 
     lo = 0;
     hi = l->rows;
 
+    MST_K_ROLLED
     while (hi - lo > 1) {
         mid = (lo + hi) / 2;
 
@@ -213,11 +269,14 @@ mst_k_attn_spot(const mst_k_attn_line_t *l, uint32_t at,
         }
     }
 
+    m->pos = at;
+    m->rest = c * total - at * l->ctas;
+    m->pages = (l->sum[lo + 1] - l->sum[lo]) / l->heads;
+
     at -= l->sum[lo];
-    spot->row = lo;
-    spot->pages = (l->sum[lo + 1] - l->sum[lo]) / l->heads;
-    spot->head = at / spot->pages;
-    spot->page = at - spot->head * spot->pages;
+    head = at / m->pages;
+    m->item = lo * l->heads + head;
+    m->page = at - head * m->pages;
 }
 
 
@@ -244,63 +303,43 @@ mst_k_attn_snap(uint32_t pages, uint32_t grain, uint32_t page, uint32_t rest,
 }
 
 
-/* where CTA c begins, 0 .. total; c = ctas: the end of the line */
+/* from where a CTA would begin to where it does */
 
-MST_K_HD uint32_t
-mst_k_attn_cut(const mst_k_attn_line_t *l, uint32_t c)
+MST_K_HD void
+mst_k_attn_settle(const mst_k_attn_line_t *l, mst_k_attn_mark_t *m)
 {
-    uint32_t           at, rest, total;
-    mst_k_attn_spot_t  spot;
+    uint32_t  to;
 
-    total = l->sum[l->rows];
-
-    if (c >= l->ctas) {
-        return total;
+    if (m->pages == 0) {
+        return;
     }
 
-    at = mst_k_attn_div((uint64_t) c * total, l->ctas);
-    rest = c * total - at * l->ctas;
-
-    if (at >= total) {
-        return total;
-    }
-
-    mst_k_attn_spot(l, at, &spot);
-
-    return at - spot.page + mst_k_attn_snap(spot.pages, l->grain, spot.page,
-                                            rest, l->ctas);
+    to = mst_k_attn_snap(m->pages, l->grain, m->page, m->rest, l->ctas);
+    m->pos += to - m->page;
+    m->item += to == m->pages;
+    m->page = to == m->pages ? 0 : to;
 }
 
 
-/* number of the items that the pages from .. to - 1 belong to, and the share
-   of the CTA that gets them in the units of MST_K_COST_* */
+/* number of the items that what is between two settled marks belongs to, and
+   the share of the CTA that gets it in the units of MST_K_COST_* */
 
 MST_K_HD uint32_t
-mst_k_attn_count(const mst_k_attn_line_t *l, uint32_t from, uint32_t to,
+mst_k_attn_count(const mst_k_attn_mark_t *from, const mst_k_attn_mark_t *to,
     uint32_t *cost)
 {
-    uint32_t           cuts, n;
-    mst_k_attn_spot_t  a, b;
+    uint32_t  cuts, n;
 
-    if (from >= to) {
+    if (from->pos >= to->pos) {
         *cost = 0;
         return 0;
     }
 
-    mst_k_attn_spot(l, from, &a);
-    mst_k_attn_spot(l, to - 1, &b);
+    cuts = (from->page != 0) + (to->page != 0);
+    n = to->item - from->item + (to->page != 0);
 
-    n = (b.row * l->heads + b.head) - (a.row * l->heads + a.head) + 1;
-
-    if (n == 1) {
-        cuts = a.page != 0 || b.page + 1 != b.pages;
-
-    } else {
-        cuts = (a.page != 0) + (b.page + 1 != b.pages);
-    }
-
-    *cost = (to - from) * MST_K_COST_PAGE + n * MST_K_COST_PIECE
-            + cuts * MST_K_COST_CUT;
+    *cost = (to->pos - from->pos) * MST_K_COST_PAGE + n * MST_K_COST_PIECE
+            + (n == 1 && cuts ? 1 : cuts) * MST_K_COST_CUT;
 
     return n;
 }
@@ -317,6 +356,7 @@ mst_k_attn_owner(const mst_k_attn_line_t *l, const uint32_t *cut, uint32_t at)
     lo = 0;
     hi = l->ctas;
 
+    MST_K_ROLLED
     while (hi - lo > 1) {
         mid = (lo + hi) / 2;
 
@@ -333,39 +373,34 @@ mst_k_attn_owner(const mst_k_attn_line_t *l, const uint32_t *cut, uint32_t at)
 
 
 /*
- * Piece i of CTA c; cut[] [ctas + 1] are the cuts, off[] [ctas + 1] the
- * numbers of the CTAs' first pieces.  row, table, len and the item's first
- * page are the caller's, who knows the step; returns the index of the row
- * among those that decode.
+ * Piece i of CTA c, of the item "item"; cut[] [ctas + 1] are the cuts, off[]
+ * [ctas + 1] the numbers of the CTAs' first pieces.  row, table, len and the
+ * item's first page are the caller's, who knows the step; returns the index
+ * of the row among those that decode.
  */
 
 MST_K_HD uint32_t
 mst_k_attn_piece(const mst_k_attn_line_t *l, const uint32_t *cut,
-    const uint32_t *off, uint32_t c, uint32_t i, mst_k_attn_piece_t *p)
+    const uint32_t *off, uint32_t c, uint32_t i, uint32_t item,
+    mst_k_attn_piece_t *p)
 {
-    uint32_t           at, begin, end, item, first, last;
-    mst_k_attn_spot_t  spot;
+    uint32_t  at, begin, end, first, last, pages, row;
 
-    mst_k_attn_spot(l, cut[c], &spot);
+    row = item / l->heads;
+    p->head = item - row * l->heads;
+    pages = (l->sum[row + 1] - l->sum[row]) / l->heads;
 
-    item = spot.row * l->heads + spot.head + i;
-
-    if (i) {
-        spot.row = item / l->heads;
-        spot.head = item % l->heads;
-        spot.pages = (l->sum[spot.row + 1] - l->sum[spot.row]) / l->heads;
-    }
-
-    begin = l->sum[spot.row] + spot.head * spot.pages;
-    end = begin + spot.pages;
+    begin = l->sum[row] + p->head * pages;
+    end = begin + pages;
     at = i ? begin : cut[c];
 
-    p->head = spot.head;
     p->page = at - begin;
     p->n = (end < cut[c + 1] ? end : cut[c + 1]) - at;
 
-    first = mst_k_attn_owner(l, cut, begin);
-    last = mst_k_attn_owner(l, cut, end - 1);
+    /* most items are whole */
+
+    first = at == begin ? c : mst_k_attn_owner(l, cut, begin);
+    last = at + p->n == end ? c : mst_k_attn_owner(l, cut, end - 1);
 
     /* it is the last piece of the first CTA, the only one of those between,
        and the first of the last; those between are not empty by a cut that
@@ -374,7 +409,7 @@ mst_k_attn_piece(const mst_k_attn_line_t *l, const uint32_t *cut,
     p->part = first == c ? off[c] + i : off[first + 1] - 1;
     p->parts = (last == c ? off[c] + i : off[last]) - p->part + 1;
 
-    return spot.row;
+    return row;
 }
 
 

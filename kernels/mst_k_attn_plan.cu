@@ -1,10 +1,12 @@
 
 /*
  * Once per step: the work lists of the attention kernels, from the lengths
- * that lie on the device, so that a recorded graph serves any lengths.  One
- * CTA; the arithmetic is mst_k_attn_map.h's.  Reads and writes some KB: what
- * it takes is latency.  Measured (H200, 30 Nov 2026, mst_k_attn_test time; us
- * a step): 15 for one sequence, 19 for 32, 38 for 256.
+ * that lie on the device, so that a recorded graph serves any lengths.  The
+ * arithmetic is mst_k_attn_map.h's.  Reads and writes some KB: what it takes
+ * is latency, most of all that of its own code, which no cache has any more
+ * when the next step begins (36 KB of it took 16 us).  So what it does twice
+ * is a loop or a call.  A CTA finds the best grain by itself, each of them
+ * the same, and writes its part of the pieces.
  */
 
 #include "kernels/mst_k_attn.cuh"
@@ -19,17 +21,20 @@ typedef struct {
     uint32_t  seq[MST_K_PLAN_SEQS];        /* sequences that decode */
     uint32_t  tiles[MST_K_PLAN_SEQS + 1];  /* tiles before a sequence */
     uint32_t  cut[MST_K_PLAN_CTAS + 1];
+    uint32_t  item[MST_K_PLAN_CTAS];       /* that a cut is in */
     uint32_t  off[MST_K_PLAN_CTAS + 1];
     uint32_t  warp[32];
     uint32_t  cost[MST_K_ATTN_GRAINS];
     uint32_t  longest;
+
+    mst_k_attn_mark_t  mark[MST_K_PLAN_CTAS + 1];
 } mst_k_plan_t;
 
 
-/* exclusive sums over the threads of a CTA; returns its own, sets *total */
+/* exclusive sums over the threads of a CTA: .x its own, .y of all */
 
-MST_K_DEV uint32_t
-mst_k_plan_scan(uint32_t v, uint32_t *warp, uint32_t *total)
+static __device__ __noinline__ uint2
+mst_k_plan_scan(uint32_t v, uint32_t *warp)
 {
     uint32_t  i, lane, n, sum, t, w;
 
@@ -37,6 +42,7 @@ mst_k_plan_scan(uint32_t v, uint32_t *warp, uint32_t *total)
     w = threadIdx.x / 32;
     sum = v;
 
+    MST_K_ROLLED
     for (i = 1; i < 32; i <<= 1) {
         n = __shfl_up_sync(~0u, sum, i);
         sum += lane >= i ? n : 0;
@@ -50,17 +56,18 @@ mst_k_plan_scan(uint32_t v, uint32_t *warp, uint32_t *total)
 
     t = warp[lane];
 
+    MST_K_ROLLED
     for (i = 1; i < 32; i <<= 1) {
         n = __shfl_up_sync(~0u, t, i);
         t += lane >= i ? n : 0;
     }
 
     n = __shfl_sync(~0u, t, w ? w - 1 : 0);
-    *total = __shfl_sync(~0u, t, 31);
+    t = __shfl_sync(~0u, t, 31);
 
     __syncthreads();
 
-    return sum - v + (w ? n : 0);
+    return make_uint2(sum - v + (w ? n : 0), t);
 }
 
 
@@ -70,64 +77,106 @@ MST_K_DEV void
 mst_k_plan_rows(const mst_k_attn_plan_t *a, mst_k_plan_t *s,
     mst_k_attn_line_t *l)
 {
-    uint32_t  at, decodes, first, n, pages, t, total;
+    uint2     at, before;
+    uint32_t  decodes, first, len, pages, t;
 
     t = threadIdx.x;
-    decodes = t < a->shape.seqs && a->step.seq_n[t] == 1
-              && !a->shape.invariant;
-    pages = 0;
+    decodes = pages = len = 0;
 
-    if (decodes) {
-        n = mst_k_attn_pages(a->step.seq_len[t] - 1, a->window, &first);
-        pages = n * a->shape.n_kv_heads;
-        atomicMax(&s->longest, n);
+    if (t < a->shape.seqs) {
+        len = a->step.seq_len[t];
+        decodes = a->step.seq_n[t] == 1 && !a->shape.invariant;
     }
 
-    at = mst_k_plan_scan(decodes, s->warp, &l->rows);
-    n = mst_k_plan_scan(pages, s->warp, &total);
+    if (decodes) {
+        pages = mst_k_attn_pages(len - 1, a->window, &first);
+        atomicMax(&s->longest, pages);
+        pages *= a->shape.n_kv_heads;
+    }
+
+    at = mst_k_plan_scan(decodes, s->warp);
+    before = mst_k_plan_scan(pages, s->warp);
 
     if (decodes) {
-        s->seq[at] = t;
-        s->sum[at] = n;
+        s->seq[at.x] = t;
+        s->sum[at.x] = before.x;
     }
 
     if (t == 0) {
-        s->sum[l->rows] = total;
+        s->sum[at.y] = before.y;
     }
 
     __syncthreads();
 
     l->sum = s->sum;
+    l->rows = at.y;
     l->heads = a->shape.n_kv_heads;
-    l->ctas = mst_k_attn_share(total, s->longest, a->shape.ctas);
+    l->ctas = mst_k_attn_share(before.y, s->longest, a->shape.ctas);
 }
 
 
-/* the grain whose most burdened CTA has least to do; the largest of several,
-   as it makes fewest pieces */
+/*
+ * Of each grain that is worth a try what the most burdened CTA has to do, then
+ * the cuts of the best one; off[] becomes the number of each CTA's pieces.  A
+ * warp has 31 CTAs and the one behind them at a time.
+ */
 
 MST_K_DEV void
-mst_k_plan_grain(mst_k_plan_t *s, mst_k_attn_line_t *l)
+mst_k_plan_cuts(mst_k_plan_t *s, mst_k_attn_line_t *l)
 {
-    uint32_t  best, cost, g, i;
+    uint32_t           best, c, chunks, cost, g, i, lane, last, n, tasks;
+    mst_k_attn_mark_t  m, next;
 
-    for (i = threadIdx.x; i < MST_K_ATTN_GRAINS * l->ctas; i += blockDim.x) {
-        g = i / l->ctas;
-        l->grain = mst_k_attn_grain(g);
-        mst_k_attn_count(l, mst_k_attn_cut(l, i % l->ctas),
-                         mst_k_attn_cut(l, i % l->ctas + 1), &cost);
-        atomicMax(&s->cost[g], cost);
+    MST_K_ROLLED
+    for (c = threadIdx.x; c <= l->ctas; c += blockDim.x) {
+        mst_k_attn_aim(l, c, &s->mark[c]);
     }
 
     __syncthreads();
 
+    lane = threadIdx.x & 31;
+    chunks = (l->ctas + 30) / 31;
+    n = mst_k_attn_grains(s->longest);
+    tasks = n * chunks;
     best = 0;
 
-    for (g = 1; g < MST_K_ATTN_GRAINS; g++) {
-        best = s->cost[g] <= s->cost[best] ? g : best;
-    }
+    MST_K_ROLLED
+    for (last = 0; last < 2; last++) {
 
-    l->grain = mst_k_attn_grain(best);
+        MST_K_ROLLED
+        for (i = threadIdx.x / 32; i < tasks; i += blockDim.x / 32) {
+            g = i / chunks;
+            c = (i - g * chunks) * 31 + lane;
+            l->grain = last ? best : mst_k_attn_grain(g);
+
+            m = s->mark[c < l->ctas ? c : l->ctas];
+            mst_k_attn_settle(l, &m);
+            next.pos = __shfl_down_sync(~0u, m.pos, 1);
+            next.item = __shfl_down_sync(~0u, m.item, 1);
+            next.page = __shfl_down_sync(~0u, m.page, 1);
+
+            cost = 0;
+
+            if (lane < 31 && c < l->ctas) {
+                s->off[c] = mst_k_attn_count(&m, &next, &cost);
+                s->cut[c] = m.pos;
+                s->item[c] = m.item;
+            }
+
+            cost = __reduce_max_sync(~0u, cost);
+
+            if (lane == 0 && !last) {
+                atomicMax(&s->cost[g], cost);
+            }
+        }
+
+        __syncthreads();
+
+        if (!last) {
+            best = mst_k_attn_best(s->cost, n);
+            tasks = chunks;
+        }
+    }
 }
 
 
@@ -135,39 +184,39 @@ MST_K_DEV void
 mst_k_plan_pieces(const mst_k_attn_plan_t *a, mst_k_plan_t *s,
     const mst_k_attn_line_t *l, const mst_k_attn_work_t *at)
 {
-    uint32_t             c, first, i, n, t, total;
+    uint2                before;
+    uint32_t             c, first, i, j, n, t;
     mst_k_attn_piece_t   p, *pieces;
 
     t = threadIdx.x;
-    pieces = (mst_k_attn_piece_t *) ((uint8_t *) a->work + at->piece);
-
-    for (c = t; c <= l->ctas; c += blockDim.x) {
-        s->cut[c] = mst_k_attn_cut(l, c);
-    }
-
-    __syncthreads();
-
-    n = t < l->ctas ? mst_k_attn_count(l, s->cut[t], s->cut[t + 1], &i) : 0;
-    n = mst_k_plan_scan(n, s->warp, &total);
+    before = mst_k_plan_scan(t < l->ctas ? s->off[t] : 0, s->warp);
 
     if (t < l->ctas) {
-        s->off[t] = n;
+        s->off[t] = before.x;
     }
 
     if (t == 0) {
-        s->off[l->ctas] = total;
+        s->cut[l->ctas] = l->sum[l->rows];
+        s->off[l->ctas] = before.y;
     }
 
     __syncthreads();
 
-    for (c = t; c <= a->shape.ctas; c += blockDim.x) {
+    pieces = (mst_k_attn_piece_t *) ((uint8_t *) a->work + at->piece);
+    i = blockIdx.x * blockDim.x + t;
+
+    MST_K_ROLLED
+    for (c = i; c <= a->shape.ctas; c += gridDim.x * blockDim.x) {
         ((uint32_t *) ((uint8_t *) a->work + at->off))[c] =
-            c < l->ctas ? s->off[c] : total;
+            c < l->ctas ? s->off[c] : before.y;
     }
 
-    for (i = t; i < total; i += blockDim.x) {
+    MST_K_ROLLED
+    for ( /* void */ ; i < before.y; i += gridDim.x * blockDim.x) {
         c = mst_k_attn_owner(l, s->off, i);
-        n = s->seq[mst_k_attn_piece(l, s->cut, s->off, c, i - s->off[c], &p)];
+        j = i - s->off[c];
+        n = s->seq[mst_k_attn_piece(l, s->cut, s->off, c, j, s->item[c] + j,
+                                    &p)];
 
         p.row = a->step.seq_row[n];
         p.table = a->step.seq_table[n];
@@ -187,6 +236,7 @@ MST_K_DEV void
 mst_k_plan_tiles(const mst_k_attn_plan_t *a, mst_k_plan_t *s,
     const mst_k_attn_work_t *at)
 {
+    uint2               before;
     uint32_t            first, hi, i, lo, mid, n, rank, rows, t, total, *key;
     mst_k_attn_tile_t   tile, *tiles;
 
@@ -197,8 +247,9 @@ mst_k_plan_tiles(const mst_k_attn_plan_t *a, mst_k_plan_t *s,
 
     n = t < a->shape.seqs ? a->step.seq_n[t] : 0;
     n = n > 1 || a->shape.invariant ? (n + rows - 1) / rows : 0;
-    n = mst_k_plan_scan(n, s->warp, &total);
-    s->tiles[t] = n;
+    before = mst_k_plan_scan(n, s->warp);
+    s->tiles[t] = before.x;
+    total = before.y;
 
     if (t == 0) {
         s->tiles[MST_K_PLAN_SEQS] = total;
@@ -207,8 +258,10 @@ mst_k_plan_tiles(const mst_k_attn_plan_t *a, mst_k_plan_t *s,
 
     __syncthreads();
 
+    MST_K_ROLLED
     for (rank = 0; rank < 2; rank++) {
 
+        MST_K_ROLLED
         for (i = t; i < total; i += blockDim.x) {
             lo = 0;
             hi = MST_K_PLAN_SEQS;
@@ -261,6 +314,7 @@ mst_k_plan(const __grid_constant__ mst_k_attn_plan_t a)
     mst_k_attn_work_t  at;
     mst_k_attn_line_t  l;
 
+    mst_k_pdl_trigger();
     mst_k_pdl_wait();
 
     if (threadIdx.x < MST_K_ATTN_GRAINS) {
@@ -275,15 +329,20 @@ mst_k_plan(const __grid_constant__ mst_k_attn_plan_t a)
 
     mst_k_attn_work(&a.shape, &at);
     mst_k_plan_rows(&a, &s, &l);
-    mst_k_plan_grain(&s, &l);
+    mst_k_plan_cuts(&s, &l);
     mst_k_plan_pieces(&a, &s, &l, &at);
-    mst_k_plan_tiles(&a, &s, &at);
+
+    if (blockIdx.x == 0) {
+        mst_k_plan_tiles(&a, &s, &at);
+    }
 }
 
 
 extern "C" int
 mst_k_attn_plan(const mst_k_attn_plan_t *a, cudaStream_t stream)
 {
+    uint32_t  pieces;
+
     if (a->shape.seqs > MST_K_PLAN_SEQS || a->shape.ctas > MST_K_PLAN_CTAS
         || !mst_k_attn_fits(a->shape.n_heads, a->shape.n_kv_heads,
                             a->shape.head_dim))
@@ -291,6 +350,10 @@ mst_k_attn_plan(const mst_k_attn_plan_t *a, cudaStream_t stream)
         return cudaErrorInvalidValue;
     }
 
-    return mst_k_attn_launch(mst_k_plan, dim3(1), dim3(MST_K_PLAN_THREADS), 0,
-                             a, a->pdl, stream);
+    pieces = a->shape.seqs * a->shape.n_kv_heads + a->shape.ctas;
+
+    return mst_k_attn_launch(mst_k_plan,
+                             dim3(1 + (pieces - 1) / MST_K_PLAN_THREADS),
+                             dim3(MST_K_PLAN_THREADS), 0, a, a->pdl,
+                             stream);
 }

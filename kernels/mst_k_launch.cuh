@@ -13,10 +13,19 @@
 
 
 static __device__ __forceinline__ void
-mst_k_pdl_wait()
+mst_k_pdl_next()
 {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+
+static __device__ __forceinline__ void
+mst_k_pdl_wait()
+{
+    mst_k_pdl_next();
+#if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }

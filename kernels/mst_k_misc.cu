@@ -18,6 +18,22 @@
 #define MST_K_NORM_KEPT     4
 
 
+/* eight elements of bf16 */
+
+static __device__ __forceinline__ void
+mst_k_widen(uint4 v, float4 *to)
+{
+    to[0] = make_float4(__uint_as_float(v.x << 16),
+                        __uint_as_float(v.x & 0xffff0000),
+                        __uint_as_float(v.y << 16),
+                        __uint_as_float(v.y & 0xffff0000));
+    to[1] = make_float4(__uint_as_float(v.z << 16),
+                        __uint_as_float(v.z & 0xffff0000),
+                        __uint_as_float(v.w << 16),
+                        __uint_as_float(v.w & 0xffff0000));
+}
+
+
 static __global__ void
 mst_k_embed_kernel(const __grid_constant__ mst_k_embed_t a)
 {
@@ -27,7 +43,7 @@ mst_k_embed_kernel(const __grid_constant__ mst_k_embed_t a)
     uint32_t          i, row;
     const uint16_t   *e;
 
-    mst_k_pdl_wait();
+    mst_k_pdl_next();
 
     row = blockIdx.x;
     id = a.step.id[row];
@@ -38,8 +54,15 @@ mst_k_embed_kernel(const __grid_constant__ mst_k_embed_t a)
     e = a.embd + (size_t) id * a.dim;
     turn = a.turns + (size_t) row * a.rope_dim;
 
-    for (i = threadIdx.x; a.embd && i < a.dim; i += blockDim.x) {
-        h[i] = mst_k_f32(e[i]);
+    if (a.embd && a.dim % 8 == 0) {
+        for (i = threadIdx.x; i < a.dim / 8; i += blockDim.x) {
+            mst_k_widen(__ldg((const uint4 *) e + i), (float4 *) h + 2 * i);
+        }
+
+    } else if (a.embd) {
+        for (i = threadIdx.x; i < a.dim; i += blockDim.x) {
+            h[i] = mst_k_f32(e[i]);
+        }
     }
 
     for (i = threadIdx.x; i < a.rope_dim / 2; i += blockDim.x) {

@@ -17,7 +17,9 @@ extern "C" {
 #endif
 
 
-/* h = rows of the embedding; turns = cosine and sine of each row's pairs */
+/* h = rows of the embedding; turns = cosine and sine of each row's pairs.
+   With pdl it goes on beside the kernel before it, whose end it does not wait
+   for: that one writes nothing which this reads, nor what follows. */
 typedef struct {
     mst_k_step_t     step;
     const uint16_t  *embd;         /* bf16 [n_vocab][dim]; NULL: h is there */

@@ -44,13 +44,7 @@ mst_cuda_attach(mst_backend_t *b, mst_err_t *err)
 
     if (mst_cuda_check(b, cudaStreamCreateWithFlags(&b->stream,
                                                     cudaStreamNonBlocking),
-                       "a stream", err) != MST_OK
-        || mst_cuda_check(b, cudaStreamCreateWithFlags(&b->aside,
-                                                       cudaStreamNonBlocking),
-                          "a stream", err) != MST_OK
-        || mst_cuda_check(b, cudaEventCreateWithFlags(&b->forked,
-                                                      cudaEventDisableTiming),
-                          "an event", err) != MST_OK)
+                       "a stream", err) != MST_OK)
     {
         return MST_ERROR;
     }
@@ -184,16 +178,8 @@ mst_cuda_destroy(mst_backend_t *b)
     mst_cuda_matrix_end(b);
     mst_cuda_free(b);
 
-    if (b->forked) {
-        (void) cudaEventDestroy(b->forked);
-    }
-
     if (b->planned) {
         (void) cudaEventDestroy(b->planned);
-    }
-
-    if (b->aside) {
-        (void) cudaStreamDestroy(b->aside);
     }
 
     if (b->stream) {

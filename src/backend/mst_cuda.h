@@ -237,9 +237,7 @@ struct mst_backend_s {
     mst_backend_info_t     info;
     struct cudaDeviceProp  props;
     cudaStream_t           stream;
-    cudaStream_t           aside;          /* beside it */
-    cudaEvent_t            forked;         /* where aside leaves it */
-    cudaEvent_t            planned;        /* the end of what is aside */
+    cudaEvent_t            planned;        /* the end of attention's plan */
     mst_cuda_block_t      *blocks;
     uint64_t               taken;          /* bytes of the device */
     uint64_t               started;        /* ns, of loading */
@@ -313,7 +311,7 @@ struct mst_backend_s {
     mst_k_bucket_t         bucket;
     mst_k_step_t           dev;            /* the arrays, of the device */
     mst_k_attn_shape_t     shape;
-    int                    planning;       /* aside */
+    int                    planning;       /* and nobody has waited for it */
     int                    decode;         /* one row for each sequence */
     int                    pdl;            /* the next kernel may start while
                                               the last one ends */

@@ -94,10 +94,6 @@ mst_cuda_chain_embed(mst_backend_t *b, const mst_matrix_t *embd)
 
     mst_cuda_plan(b);
 
-    if (embd->type->embed) {
-        mst_cuda_go(b, embd->type->embed(b, embd));
-    }
-
     a.step = b->dev;
     a.embd = embd->type->embed ? NULL : embd->w;
     a.fed = b->sampler.fed;
@@ -109,9 +105,13 @@ mst_cuda_chain_embed(mst_backend_t *b, const mst_matrix_t *embd)
     a.dim = b->conf.dim;
     a.rows = b->bucket.rows;
     a.n_vocab = b->conf.n_vocab;
+    a.pdl = mst_cuda_pdl(b);
 
-    (void) mst_cuda_pdl(b);
     mst_cuda_go(b, mst_k_embed(&a, b->stream));
+
+    if (embd->type->embed) {
+        mst_cuda_go(b, embd->type->embed(b, embd));
+    }
 }
 
 

@@ -184,23 +184,22 @@ mst_cuda_plan(mst_backend_t *b)
         return;
     }
 
-    mst_cuda_go(b, cudaEventRecord(b->forked, b->stream));
-    mst_cuda_go(b, cudaStreamWaitEvent(b->aside, b->forked, 0));
-
     for (i = 0; i < b->n_windows; i++) {
         plan.step = b->dev;
         plan.shape = b->shape;
         plan.window = b->windows[i];
         plan.work = b->work[i];
-        mst_cuda_go(b, mst_k_attn_plan(&plan, b->aside));
+        plan.pdl = mst_cuda_pdl(b);
+        mst_cuda_go(b, mst_k_attn_plan(&plan, b->stream));
     }
 
-    mst_cuda_go(b, cudaEventRecord(b->planned, b->aside));
+    mst_cuda_go(b, cudaEventRecord(b->planned, b->stream));
 }
 
 
-/* attention reads its list before it waits for its predecessor, so the first
-   one is not launched early; those after it come behind it */
+/* what comes after the plan goes on beside it, which is why it has to be waited
+   for; as attention reads its list before it waits for its predecessor, the
+   first one is not launched early, and those after it come behind it */
 
 void
 mst_cuda_planned(mst_backend_t *b)

@@ -615,6 +615,10 @@ test_plan(test_t *t)
     p.window = t->a.window;
     p.work = t->a.work;
     CHECK(mst_k_attn_plan(&p, test_stream));
+
+    /* what comes between it and a layer that is launched early */
+    test_fill<<<1, 32, 0, test_stream>>>((uint16_t *) t->a.work, 0, 0);
+    CHECK(cudaGetLastError());
 }
 
 

@@ -24,6 +24,7 @@ typedef struct {
     uint32_t             first[SEQS];
     uint32_t             cut[CTAS + 1];
     uint32_t             off[CTAS + 1];
+    mst_k_attn_mark_t    mark[CTAS + 1];
     mst_k_attn_piece_t  *pieces;
     mst_k_attn_line_t    line;
     uint32_t             cost;
@@ -66,21 +67,82 @@ test_divide(void **state)
 }
 
 
+/* what a mark says is what the line has there */
+
+static void
+marked(const plan_t *p, const mst_k_attn_mark_t *m)
+{
+    uint32_t  at, pages, row;
+
+    if (m->item == p->line.rows * p->line.heads) {
+        assert_int_equal(m->pos, p->sum[p->line.rows]);
+        assert_int_equal(m->page, 0);
+        return;
+    }
+
+    row = m->item / p->line.heads;
+    pages = (p->sum[row + 1] - p->sum[row]) / p->line.heads;
+    at = p->sum[row] + m->item % p->line.heads * pages;
+
+    assert_true(m->page < pages);
+    assert_int_equal(at + m->page, m->pos);
+}
+
+
+/* pieces and cost of the pages from .. to - 1, one after the other */
+
+static uint32_t
+counted(const plan_t *p, uint32_t from, uint32_t to, uint32_t *cost)
+{
+    uint32_t  at, begin, cuts, n, pages, row;
+
+    begin = cuts = n = pages = row = 0;
+
+    for (at = from; at < to; at++) {
+
+        while (p->sum[row + 1] <= at) {
+            row++;
+        }
+
+        pages = (p->sum[row + 1] - p->sum[row]) / p->line.heads;
+        begin = (at - p->sum[row]) % pages;
+        n += at == from || begin == 0;
+        cuts += at == from && begin != 0;
+    }
+
+    if (to > from && begin + 1 != pages) {
+        cuts += n > 1 || cuts == 0;
+    }
+
+    *cost = (to - from) * MST_K_COST_PAGE + n * MST_K_COST_PIECE
+            + cuts * MST_K_COST_CUT;
+
+    return n;
+}
+
+
 static uint32_t
 shares(plan_t *p)
 {
-    uint32_t  c, cost, max, n;
+    uint32_t  c, cost, max, n, slow;
 
     max = n = 0;
 
     for (c = 0; c <= p->line.ctas; c++) {
-        p->cut[c] = mst_k_attn_cut(&p->line, c);
+        mst_k_attn_aim(&p->line, c, &p->mark[c]);
+        marked(p, &p->mark[c]);
+        mst_k_attn_settle(&p->line, &p->mark[c]);
+        marked(p, &p->mark[c]);
+        p->cut[c] = p->mark[c].pos;
     }
 
     for (c = 0; c < p->line.ctas; c++) {
         assert_true(p->cut[c] <= p->cut[c + 1]);
         p->off[c] = n;
-        n += mst_k_attn_count(&p->line, p->cut[c], p->cut[c + 1], &cost);
+        n += mst_k_attn_count(&p->mark[c], &p->mark[c + 1], &cost);
+        assert_int_equal(counted(p, p->cut[c], p->cut[c + 1], &slow),
+                         n - p->off[c]);
+        assert_int_equal(slow, cost);
         max = cost > max ? cost : max;
     }
 
@@ -96,7 +158,7 @@ static void
 plan(plan_t *p, const uint32_t *len, uint32_t n, uint32_t heads,
     uint32_t ctas, uint32_t window)
 {
-    uint32_t  best, c, cost, i, pages;
+    uint32_t  all[MST_K_ATTN_GRAINS], best, c, cost, i, pages;
 
     memset(p, 0, sizeof(*p));
 
@@ -115,7 +177,7 @@ plan(plan_t *p, const uint32_t *len, uint32_t n, uint32_t heads,
 
     for (i = 0; i < MST_K_ATTN_GRAINS; i++) {
         p->line.grain = mst_k_attn_grain(i);
-        cost = shares(p);
+        cost = all[i] = shares(p);
 
         if (cost <= p->cost) {
             p->cost = cost;
@@ -123,8 +185,12 @@ plan(plan_t *p, const uint32_t *len, uint32_t n, uint32_t heads,
         }
     }
 
-    p->line.grain = best;
-    shares(p);
+    /* those that are worth a try do as well as all of them */
+
+    p->line.grain = mst_k_attn_best(all, mst_k_attn_grains(p->longest));
+    assert_int_equal(shares(p), p->cost);
+    assert_true(p->line.grain == best
+                || (p->line.grain == 0 && best >= p->longest));
 
     p->pieces = calloc(p->off[p->line.ctas] + 1, sizeof(*p->pieces));
     assert_non_null(p->pieces);
@@ -132,7 +198,9 @@ plan(plan_t *p, const uint32_t *len, uint32_t n, uint32_t heads,
     for (c = 0; c < p->line.ctas; c++) {
         for (i = p->off[c]; i < p->off[c + 1]; i++) {
             p->pieces[i].row = mst_k_attn_piece(&p->line, p->cut, p->off, c,
-                                                i - p->off[c], &p->pieces[i]);
+                                                i - p->off[c],
+                                                p->mark[c].item + i
+                                                - p->off[c], &p->pieces[i]);
         }
     }
 }
