@@ -3,7 +3,8 @@
  * Decode attention: one query row per sequence over its paged KV, with the
  * rotation of q and of the new k, and the writing of k and v, inside.
  *
- * Bytes: every visible K and V once, 4 * head_dim a token and KV head
+ * Bytes: every visible K and V once (but for the first of a window whole
+ * blocks, of the last one what it holds), 4 * head_dim a token and KV head
  * (bf16); operations 4 * head_dim a token and query head: bound by memory
  * from about 4 sequences on.  Before that by latency, ~4 us.
  *
@@ -34,6 +35,43 @@
 
 #if MST_K_BULK
 
+/* the first n tokens of a page's keys or values: of the page that is being
+   filled the rest is not read, half a page of each sequence on average */
+
+template <int HD, int FP8>
+MST_K_DEV void
+mst_k_dec_copy(uint32_t to, const uint8_t *src, uint32_t n, uint32_t bar,
+    uint64_t policy)
+{
+    uint32_t   i, lines, parts, scales;
+    const int  HALF = mst_k_dec_geo<HD, FP8>::HALF;
+
+    if (n == MST_K_BLOCK) {
+        mst_k_bar_expect(bar, HALF);
+        mst_k_bulk(to, src, HALF, bar, policy);
+        return;
+    }
+
+    /* a line of 128 bytes has 64 dims of bf16, or 128 of fp8 */
+
+    parts = FP8 ? 1 : HD / 64;
+    lines = (FP8 && HD == 64 ? (n + 1) / 2 : n) * 128;
+    scales = FP8 ? (n * 4 + 15) / 16 * 16 : 0;
+
+    mst_k_bar_expect(bar, parts * lines + scales);
+
+    for (i = 0; n && i < parts; i++) {
+        mst_k_bulk(to + i * MST_K_BLOCK * 128, src + i * MST_K_BLOCK * 128,
+                   lines, bar, policy);
+    }
+
+    if (scales) {
+        mst_k_bulk(to + MST_K_BLOCK * HD, src + MST_K_BLOCK * HD, scales, bar,
+                   policy);
+    }
+}
+
+
 /* the warp that fills the ring: lane 0 copies, all look up the blocks */
 
 template <int HD, int FP8>
@@ -41,7 +79,7 @@ MST_K_DEV void
 mst_k_dec_fill(const mst_k_attn_t *a, const mst_k_attn_piece_t *pieces,
     uint32_t n, uint8_t *ring, uint64_t *full, const volatile uint32_t *free)
 {
-    uint32_t        bar, block, c, half, i, lane, out, phase, slot;
+    uint32_t        bar, block, c, half, i, lane, old, out, phase, slot;
     uint64_t        policy;
     const uint8_t  *src;
     const int       HALF = mst_k_dec_geo<HD, FP8>::HALF;
@@ -69,6 +107,11 @@ mst_k_dec_fill(const mst_k_attn_t *a, const mst_k_attn_piece_t *pieces,
                   + (size_t) __shfl_sync(~0u, block, i % 32) * a->block_stride
                   + (size_t) p.head * 2 * HALF;
 
+            /* the warp that has the new token puts it there */
+
+            old = p.page + i == (p.len - 1) / MST_K_BLOCK
+                  ? (p.len - 1) % MST_K_BLOCK : MST_K_BLOCK;
+
             for (half = 0; lane == 0 && half < 2; half++, out++) {
                 bar = mst_k_smem(full + slot);
                 mst_k_bar_wait(bar + SLOTS * 8, phase);
@@ -79,9 +122,8 @@ mst_k_dec_fill(const mst_k_attn_t *a, const mst_k_attn_piece_t *pieces,
                     mst_k_bar_wait(mst_k_smem(full + out - EARLY), 0);
                 }
 
-                mst_k_bar_expect(bar, HALF);
-                mst_k_bulk(mst_k_smem(ring + slot * HALF), src + half * HALF,
-                           HALF, bar, policy);
+                mst_k_dec_copy<HD, FP8>(mst_k_smem(ring + slot * HALF),
+                                        src + half * HALF, old, bar, policy);
 
                 if (++slot == SLOTS) {
                     slot = 0;
