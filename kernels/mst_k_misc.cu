@@ -5,7 +5,8 @@
  *
  *   embed   a row of the embedding, its cosines and sines (double): a CTA a
  *           row; reads 2 dim, writes 4 dim + 4 rope_dim bytes
- *   norm    a CTA a row; reads 4 dim, writes 2 dim
+ *   norm    a CTA a row; reads 4 dim, writes 2 dim; with parts to add reads
+ *           4 dim for each, writes 4 dim more
  *   bias    reads and writes the row
  *   swiglu  sixteen values a thread; reads 4 ff_dim, writes 2 ff_dim
  */
@@ -87,7 +88,53 @@ mst_k_embed(const mst_k_embed_t *a, cudaStream_t stream)
    to MST_K_NORM_KEPT groups */
 
 static __device__ __forceinline__ void
-mst_k_norm_groups(const mst_k_norm_t &a, const float4 *h, uint2 *x)
+mst_k_norm_add(float4 *f, float4 v)
+{
+    f->x += v.x;
+    f->y += v.y;
+    f->z += v.z;
+    f->w += v.w;
+}
+
+
+/* group i of a row of h, with what is to be added */
+
+template <int ADDS>
+static __device__ __forceinline__ float4
+mst_k_norm_load(const mst_k_norm_t &a, float4 *h, uint32_t i)
+{
+    float4         f, sum;
+    uint32_t       p;
+    const float4  *y;
+
+    f = h[i];
+
+    if (!ADDS) {
+        return f;
+    }
+
+    y = (const float4 *) (a.y + (size_t) blockIdx.x * a.dim) + i;
+    sum = __ldcg(y);
+
+#pragma unroll
+    for (p = 1; p < MST_K_NORM_PARTS; p++) {
+        mst_k_norm_add(&sum, __ldcg(y + (size_t) p * a.rows * (a.dim / 4)));
+    }
+
+    if (a.bias) {
+        mst_k_norm_add(&sum, __ldg((const float4 *) a.bias + i));
+    }
+
+    mst_k_norm_add(&f, sum);
+    h[i] = f;
+
+    return f;
+}
+
+
+template <int ADDS>
+static __device__ __forceinline__ void
+mst_k_norm_groups(const mst_k_norm_t &a, float4 *h, uint2 *x)
 {
     float          r, sum;
     float4         f, g, kept[MST_K_NORM_KEPT];
@@ -103,14 +150,18 @@ mst_k_norm_groups(const mst_k_norm_t &a, const float4 *h, uint2 *x)
         i = threadIdx.x + k * blockDim.x;
 
         if (i < n) {
-            f = kept[k] = h[i];
+            f = kept[k] = mst_k_norm_load<ADDS>(a, h, i);
             sum += f.x * f.x + f.y * f.y + f.z * f.z + f.w * f.w;
         }
     }
 
     for (i = threadIdx.x + k * blockDim.x; i < n; i += blockDim.x) {
-        f = h[i];
+        f = mst_k_norm_load<ADDS>(a, h, i);
         sum += f.x * f.x + f.y * f.y + f.z * f.z + f.w * f.w;
+    }
+
+    if (ADDS && gain == NULL) {
+        return;
     }
 
     r = rsqrtf(mst_k_block_sum(sum) / a.dim + a.eps);
@@ -136,14 +187,14 @@ mst_k_norm_groups(const mst_k_norm_t &a, const float4 *h, uint2 *x)
 }
 
 
+template <int ADDS>
 static __global__ void
 __launch_bounds__(MST_K_NORM_THREADS)
 mst_k_norm_kernel(const __grid_constant__ mst_k_norm_t a)
 {
-    float         r, sum, v;
-    uint16_t     *x;
-    uint32_t      i, row;
-    const float  *h;
+    float     *h, r, sum, v;
+    uint16_t  *x;
+    uint32_t   i, p, row;
 
     mst_k_pdl_wait();
 
@@ -158,13 +209,27 @@ mst_k_norm_kernel(const __grid_constant__ mst_k_norm_t a)
     sum = 0;
 
     if (a.dim % 4 == 0) {
-        mst_k_norm_groups(a, (const float4 *) h, (uint2 *) x);
+        mst_k_norm_groups<ADDS>(a, (float4 *) h, (uint2 *) x);
         return;
     }
 
     for (i = threadIdx.x; i < a.dim; i += blockDim.x) {
-        v = h[i];
+        v = ADDS && a.bias ? a.bias[i] : 0;
+
+        for (p = 0; ADDS && p < MST_K_NORM_PARTS; p++) {
+            v += a.y[((size_t) p * a.rows + row) * a.dim + i];
+        }
+
+        v += h[i];
         sum += v * v;
+
+        if (ADDS) {
+            h[i] = v;
+        }
+    }
+
+    if (ADDS && a.gain == NULL) {
+        return;
     }
 
     r = rsqrtf(mst_k_block_sum(sum) / a.dim + a.eps);
@@ -178,7 +243,8 @@ mst_k_norm_kernel(const __grid_constant__ mst_k_norm_t a)
 extern "C" int
 mst_k_norm(const mst_k_norm_t *a, cudaStream_t stream)
 {
-    return mst_k_launch(mst_k_norm_kernel, a->rows,
+    return mst_k_launch(a->y ? mst_k_norm_kernel<1> : mst_k_norm_kernel<0>,
+                        a->rows,
                         a->dim >= 2048 ? MST_K_NORM_THREADS
                                         : MST_K_MISC_THREADS, 0, stream,
                         *a);

@@ -40,10 +40,15 @@ typedef struct {
 int mst_k_embed(const mst_k_embed_t *a, cudaStream_t stream);
 
 
-/* x = bf16(h / rms(h) * gain) */
+#define MST_K_NORM_PARTS  2
+
+/* h += the sum of a product's parts; x = bf16(h / rms(h) * gain) */
 typedef struct {
-    const float     *h;            /* [any][dim] */
-    const float     *gain;         /* [dim] */
+    float           *h;            /* [any][dim] */
+    const float     *y;            /* [MST_K_NORM_PARTS][rows][dim], without
+                                      pick; NULL: h stays */
+    const float     *bias;         /* [dim] of the product, or NULL */
+    const float     *gain;         /* [dim]; NULL: the sum alone */
     uint16_t        *x;            /* bf16 [rows][dim] */
     const int32_t   *pick;         /* [rows] row i is h's row pick[i]; NULL =
                                       row i */

@@ -41,6 +41,9 @@
 #define MST_CUDA_HELD       4              /* operations that are one launch at
                                               most */
 
+#define MST_CUDA_SPLIT_ROWS 256            /* of a step whose products are
+                                              worth being made in parts */
+
 #define MST_CUDA_MIX_MUL    4.0f           /* e4m3 of attention's outputs */
 #define MST_CUDA_ACT_MUL    1.0f           /* and of gated values */
 
@@ -107,7 +110,9 @@ typedef enum {
     MST_CUDA_BF16 = 0,
     MST_CUDA_RAW,                          /* bf16; of e4m3 without scales */
     MST_CUDA_F32,
-    MST_CUDA_ADD                           /* f32, onto what is there */
+    MST_CUDA_ADD,                          /* f32, onto what is there */
+    MST_CUDA_PARTS                         /* f32 [MST_K_NORM_PARTS][n][rows],
+                                              of equal parts of the width */
 } mst_cuda_out_t;
 
 
@@ -502,6 +507,11 @@ int mst_cuda_gemm_run(mst_backend_t *b, const mst_cuda_gemm_t *g,
    row-major bf16, or e4m3 with scales as x (with b->x_scale) */
 int mst_cuda_gemm(mst_backend_t *b, const mst_matrix_t *m, const void *x,
     void *y, uint32_t n, mst_cuda_out_t out);
+
+
+/* ADD, or PARTS that somebody adds */
+mst_cuda_out_t mst_cuda_gemm_adds(const mst_backend_t *b,
+    const mst_matrix_t *m, uint32_t n);
 
 
 /* mst_cuda_tune.c: of what the library offers for a shape the fastest, as it

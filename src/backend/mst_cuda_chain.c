@@ -256,6 +256,27 @@ mst_cuda_e4m3_norm(mst_backend_t *b, const mst_matrix_t *m,
 }
 
 
+/* h += what is in gate_up, in parts; x of next's norm */
+
+static void
+mst_cuda_sum(mst_backend_t *b, const mst_vector_t *bias, mst_cuda_next_t next)
+{
+    mst_k_norm_t  a = { 0 };
+
+    a.h = b->h;
+    a.y = (const float *) b->gate_up;
+    a.bias = bias ? bias->f : NULL;
+    a.gain = next.norm ? next.norm->f : NULL;
+    a.x = next.norm ? b->x : NULL;
+    a.eps = b->conf.rms_eps;
+    a.dim = b->conf.dim;
+    a.rows = b->bucket.rows;
+    a.pdl = mst_cuda_pdl(b);
+
+    mst_cuda_go(b, mst_k_norm(&a, b->stream));
+}
+
+
 static void
 mst_cuda_norm(mst_backend_t *b, const mst_vector_t *gain,
     const int32_t *pick, uint32_t n)
@@ -309,19 +330,35 @@ static void
 mst_cuda_add(mst_backend_t *b, uint32_t i, const mst_matrix_t *m,
     const uint16_t *x, const mst_vector_t *bias)
 {
+    mst_cuda_out_t   out;
     mst_cuda_next_t  next;
 
-    if (!m->type->e4m3) {
-        mst_cuda_product(b, m, x, b->h, b->bucket.rows, MST_CUDA_ADD);
+    out = m->type->e4m3 ? MST_CUDA_RAW
+                        : mst_cuda_gemm_adds(b, m, b->bucket.rows);
+
+    if (out == MST_CUDA_ADD) {
+        mst_cuda_product(b, m, x, b->h, b->bucket.rows, out);
         mst_cuda_bias(b, b->h, b->conf.dim, bias, 0);
         return;
     }
 
-    next = mst_cuda_chain_next(b, i);
-    b->normed = next.m && next.m->type->e4m3;
+    /* what adds the product is the next norm, if x is of the same type there */
 
-    mst_cuda_product(b, m, x, b->gate_up, b->bucket.rows, MST_CUDA_RAW);
-    mst_cuda_e4m3_norm(b, m, bias, b->normed ? next.norm : NULL);
+    next = mst_cuda_chain_next(b, i);
+    b->normed = next.m && next.m->type->e4m3 == m->type->e4m3;
+
+    if (!b->normed) {
+        next.norm = NULL;
+    }
+
+    mst_cuda_product(b, m, x, b->gate_up, b->bucket.rows, out);
+
+    if (out == MST_CUDA_RAW) {
+        mst_cuda_e4m3_norm(b, m, bias, next.norm);
+
+    } else {
+        mst_cuda_sum(b, bias, next);
+    }
 }
 
 

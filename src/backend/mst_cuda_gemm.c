@@ -133,14 +133,54 @@ mst_cuda_gemm_run(mst_backend_t *b, const mst_cuda_gemm_t *g,
 }
 
 
+/* how m is added to h: in parts where that makes more CTAs, as what comes next
+   reads h anyway, and adds them */
+
+mst_cuda_out_t
+mst_cuda_gemm_adds(const mst_backend_t *b, const mst_matrix_t *m, uint32_t n)
+{
+    return m->type->plain == mst_cuda_gemm && !m->type->e4m3
+           && !b->conf.batch_invariant && b->conf.n_experts == 0
+           && n <= MST_CUDA_SPLIT_ROWS
+           && m->width % (MST_K_NORM_PARTS * 64) == 0
+           && MST_K_NORM_PARTS * b->conf.dim <= b->conf.ff_dim
+           ? MST_CUDA_PARTS : MST_CUDA_ADD;
+}
+
+
+static int
+mst_cuda_gemm_layout(cublasLtMatrixLayout_t *to, cudaDataType_t type,
+    uint32_t rows, uint32_t columns, uint32_t pitch, uint64_t part)
+{
+    int32_t  n;
+    int64_t  offset;
+
+    n = MST_K_NORM_PARTS;
+    offset = (int64_t) part;
+
+    return cublasLtMatrixLayoutCreate(to, type, rows, columns, pitch)
+           || (part
+               && (cublasLtMatrixLayoutSetAttribute(*to,
+                                    CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                                    &n, sizeof(n))
+                   || cublasLtMatrixLayoutSetAttribute(*to,
+                                    CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                    &offset, sizeof(offset))));
+}
+
+
 static int
 mst_cuda_gemm_describe(mst_cuda_gemm_t *g, const float *w, const float *x)
 {
     int8_t             fast;
+    uint32_t           width;
+    uint64_t           part;
     cublasOperation_t  turned;
     cudaDataType_t     type, in;
 
     fast = 1;
+    width = g->out == MST_CUDA_PARTS ? g->width / MST_K_NORM_PARTS : g->width;
+    part = g->out == MST_CUDA_PARTS ? 1 : 0;
     turned = CUBLAS_OP_T;
     in = g->e4m3 ? CUDA_R_8F_E4M3 : CUDA_R_16BF;
     type = g->out <= MST_CUDA_RAW ? CUDA_R_16BF : CUDA_R_32F;
@@ -154,9 +194,12 @@ mst_cuda_gemm_describe(mst_cuda_gemm_t *g, const float *w, const float *x)
                                            &fast, sizeof(fast))
                 || (mst_cuda_gemm_scaled(g)
                     && mst_cuda_gemm_scales(g, w, x) != MST_OK)))
-        || cublasLtMatrixLayoutCreate(&g->w, in, g->width, g->rows, g->width)
-        || cublasLtMatrixLayoutCreate(&g->x, in, g->width, g->n, g->width)
-        || cublasLtMatrixLayoutCreate(&g->y, type, g->rows, g->n, g->rows))
+        || mst_cuda_gemm_layout(&g->w, in, width, g->rows, g->width,
+                                part * width)
+        || mst_cuda_gemm_layout(&g->x, in, width, g->n, g->width,
+                                part * width)
+        || mst_cuda_gemm_layout(&g->y, type, g->rows, g->n, g->rows,
+                                part * g->rows * g->n))
     {
         return MST_ERROR;
     }

@@ -229,6 +229,70 @@ check_norm(uint32_t rows, uint32_t dim, int picked)
 }
 
 
+/* h with a product's parts, and the norm of that, or the sum alone */
+
+static void
+check_sum(uint32_t rows, uint32_t dim, int biased, int alone)
+{
+    int            good;
+    double         sum, v, worst;
+    floats         bias, gain, h, now, y;
+    halves         got;
+    doubles        want;
+    uint32_t       i, p, r;
+    mst_k_norm_t   a = {};
+
+    h = random_floats((size_t) rows * dim, 3);
+    y = random_floats((size_t) rows * dim * MST_K_NORM_PARTS, 2);
+    bias = random_floats(dim, 1);
+    gain = random_floats(dim, 2);
+
+    a.h = up(h);
+    a.y = up(y);
+    a.bias = biased ? up(bias) : NULL;
+    a.gain = alone ? NULL : up(gain);
+    a.x = poisoned<uint16_t>((size_t) rows * dim);
+    a.eps = 1e-5f;
+    a.dim = dim;
+    a.rows = rows;
+    CHECK(mst_k_norm(&a, 0));
+
+    now = download(a.h, (size_t) rows * dim);
+    good = kept(a.h, (size_t) rows * dim)
+           && kept(a.x, alone ? 0 : (size_t) rows * dim);
+    worst = 0;
+
+    for (r = 0; r < rows; r++) {
+        for (i = 0, sum = 0; i < dim; i++) {
+            v = (double) h[r * dim + i] + (biased ? bias[i] : 0);
+
+            for (p = 0; p < MST_K_NORM_PARTS; p++) {
+                v += y[((size_t) p * rows + r) * dim + i];
+            }
+
+            good = good && fabs(now[r * dim + i] - v) < 1e-5;
+            want.push_back(v);
+            sum += v * v;
+        }
+
+        sum = 1 / sqrt(sum / dim + 1e-5);
+
+        for (i = 0; i < dim; i++) {
+            want[(size_t) r * dim + i] *= sum * gain[i];
+        }
+    }
+
+    if (!alone) {
+        got = download(a.x, (size_t) rows * dim);
+        worst = distance(got, want, 1e-5);
+    }
+
+    said(good && worst < 1.01, alone ? "sum" : "sum and norm", rows, dim,
+         worst);
+    release({ a.h, a.y, a.bias, a.gain, a.x });
+}
+
+
 static void
 check_bias(uint32_t rows, uint32_t width, uint32_t pitch, int bf16)
 {
@@ -589,6 +653,9 @@ main(int argc, char **argv)
         check_norm(1, dim, 0);
         check_norm(33, dim, 0);
         check_norm(33, dim, 1);
+        check_sum(1, dim, 0, 0);
+        check_sum(33, dim, 1, 0);
+        check_sum(33, dim, 1, 1);
         check_bias(3, dim, dim, 0);
         check_bias(17, dim, dim + 5, 1);
         check_swiglu(1, dim, 0);

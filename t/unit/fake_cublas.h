@@ -81,6 +81,19 @@ cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *l, cudaDataType_t type,
 
 
 cublasStatus_t
+cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l,
+    cublasLtMatrixLayoutAttribute_t name, const void *value, size_t size)
+{
+    (void) l;
+    (void) name;
+    (void) value;
+    (void) size;
+
+    return fake_status(fake_call());
+}
+
+
+cublasStatus_t
 cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l)
 {
     return fake_status(fake_drop(l));
