@@ -46,14 +46,13 @@ mst_cuda_tune_init(mst_backend_t *b)
 }
 
 
-/* ms of some matrices of the shape, one after the other; < 0: it does not
-   run */
+/* some matrices of the shape, one after the other, onto the stream; 0: it does
+   not run */
 
-static float
-mst_cuda_tune_pass(mst_backend_t *b, const mst_cuda_gemm_t *g,
-    const cublasLtMatmulAlgo_t *algo, const cudaEvent_t *events)
+static uint32_t
+mst_cuda_tune_put(mst_backend_t *b, const mst_cuda_gemm_t *g,
+    const cublasLtMatmulAlgo_t *algo)
 {
-    float                ms;
     void                *y;
     uint32_t             copies, n;
     const void          *x;
@@ -65,29 +64,83 @@ mst_cuda_tune_pass(mst_backend_t *b, const mst_cuda_gemm_t *g,
     y = g->out == MST_CUDA_F32 ? (void *) b->logits
         : g->out == MST_CUDA_ADD ? (void *) b->h : (void *) b->gate_up;
 
-    (void) cudaEventRecord(events[0], b->stream);
-
     for (m = b->matrices; m && n < copies; m = m->next) {
         if (m->rows == g->rows && m->width == g->width
             && m->type->e4m3 == g->e4m3 && m->w)
         {
             if (mst_cuda_gemm_run(b, g, algo, m, x, y)) {
-                return -1;
+                return 0;
             }
 
             n++;
         }
     }
 
-    (void) cudaEventRecord(events[1], b->stream);
+    return n;
+}
 
-    if (n == 0 || cudaEventSynchronize(events[1]) != cudaSuccess
-        || cudaEventElapsedTime(&ms, events[0], events[1]) != cudaSuccess)
+
+/* the same as a graph, as steps that decode are: what a way puts on the stream
+   beside its kernel may take longer there (5 us about a memset); NULL: there is
+   none */
+
+static cudaGraphExec_t
+mst_cuda_tune_record(mst_backend_t *b, const mst_cuda_gemm_t *g,
+    const cublasLtMatmulAlgo_t *algo)
+{
+    uint32_t         n;
+    cudaGraph_t      graph;
+    cudaGraphExec_t  exec;
+
+    exec = NULL;
+    graph = NULL;
+
+    if (g->n > MST_CUDA_GRAPH_ROWS
+        || cudaStreamBeginCapture(b->stream,
+                                  cudaStreamCaptureModeThreadLocal)
+           != cudaSuccess)
     {
-        return -1;
+        return NULL;
     }
 
-    return ms;
+    n = mst_cuda_tune_put(b, g, algo);
+
+    if (cudaStreamEndCapture(b->stream, &graph) == cudaSuccess && n
+        && cudaGraphInstantiate(&exec, graph, 0) != cudaSuccess)
+    {
+        exec = NULL;
+    }
+
+    if (graph) {
+        (void) cudaGraphDestroy(graph);
+    }
+
+    (void) cudaGetLastError();
+
+    return exec;
+}
+
+
+/* ms; < 0: it does not run */
+
+static float
+mst_cuda_tune_pass(mst_backend_t *b, const mst_cuda_gemm_t *g,
+    const cublasLtMatmulAlgo_t *algo, cudaGraphExec_t graph,
+    const cudaEvent_t *events)
+{
+    int    rc;
+    float  ms;
+
+    (void) cudaEventRecord(events[0], b->stream);
+
+    rc = graph ? cudaGraphLaunch(graph, b->stream) != cudaSuccess
+               : mst_cuda_tune_put(b, g, algo) == 0;
+
+    (void) cudaEventRecord(events[1], b->stream);
+
+    return rc || cudaEventSynchronize(events[1]) != cudaSuccess
+           || cudaEventElapsedTime(&ms, events[0], events[1]) != cudaSuccess
+           ? -1 : ms;
 }
 
 
@@ -97,20 +150,23 @@ static float
 mst_cuda_tune_time(mst_backend_t *b, const mst_cuda_gemm_t *g,
     const cublasLtMatmulAlgo_t *algo, const cudaEvent_t *events, float others)
 {
-    int    try;
-    float  best, ms;
+    int              try;
+    float            best, ms;
+    cudaGraphExec_t  graph;
 
-    if (mst_cuda_tune_pass(b, g, algo, events) < 0) {
+    if (mst_cuda_tune_pass(b, g, algo, NULL, events) < 0) {
         return -1;
     }
 
     best = -1;
+    graph = mst_cuda_tune_record(b, g, algo);
 
     for (try = 0; try < MST_CUDA_TUNE_TRIES; try++) {
-        ms = mst_cuda_tune_pass(b, g, algo, events);
+        ms = mst_cuda_tune_pass(b, g, algo, graph, events);
 
         if (ms < 0) {
-            return -1;
+            best = -1;
+            break;
         }
 
         best = best < 0 || ms < best ? ms : best;
@@ -118,6 +174,10 @@ mst_cuda_tune_time(mst_backend_t *b, const mst_cuda_gemm_t *g,
         if (others > 0 && best > others * MST_CUDA_TUNE_SLOW) {
             break;
         }
+    }
+
+    if (graph) {
+        (void) cudaGraphExecDestroy(graph);
     }
 
     return best;
@@ -132,7 +192,7 @@ mst_cuda_tune_again(mst_backend_t *b, mst_cuda_gemm_t *g,
     const cudaEvent_t *events)
 {
     if (choice < 0 || choice >= n
-        || mst_cuda_tune_pass(b, g, &offers[choice].algo, events) < 0)
+        || mst_cuda_tune_pass(b, g, &offers[choice].algo, NULL, events) < 0)
     {
         return 0;
     }
@@ -205,7 +265,8 @@ mst_cuda_tune_shape(mst_backend_t *b, uint32_t rows, uint32_t width,
         }
 
         seen |= 1u << m->type->e4m3;
-        how = m->type->e4m3 && raw ? MST_CUDA_RAW : out;
+        how = m->type->e4m3 && raw ? MST_CUDA_RAW
+              : out == MST_CUDA_ADD ? mst_cuda_gemm_adds(b, m, n) : out;
         g = mst_cuda_gemm_find(b, m, n, how);
 
         if (g == NULL) {
