@@ -3,10 +3,12 @@
  * Once per step: the work lists of the attention kernels, from the lengths
  * that lie on the device, so that a recorded graph serves any lengths.  The
  * arithmetic is mst_k_attn_map.h's.  Reads and writes some KB: what it takes
- * is latency, most of all that of its own code, which no cache has any more
- * when the next step begins (36 KB of it took 16 us).  So what it does twice
- * is a loop or a call.  A CTA finds the best grain by itself, each of them
- * the same, and writes its part of the pieces.
+ * is latency, of its own code too, which no cache has any more when the next
+ * step begins.  So what it does twice is a loop or a call.  A CTA finds the
+ * best grain by itself, each of them the same, and writes its part of the
+ * pieces.  Measured in an engine's step (H200, 30 Nov 2026, by CUPTI): 10.5 us
+ * for one sequence, 18 to 21 for 128 and 256, beside an embedding of 6.6 and
+ * 17.
  */
 
 #include "kernels/mst_k_attn.cuh"
