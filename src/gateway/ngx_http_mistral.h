@@ -23,6 +23,7 @@
  *   request.c   content handler: checks and body; attempt.c asks a model
  *   prompt.c    messages or text to token ids
  *   submit.c    queue places, SUBMIT
+ *   wait.c      who is held until the engine is ready
  *   output.c    what is sent, gathered and bounded
  *   response.c  records of a call, choice.c to SSE or JSON
  *   unwind.c    a request that ends early waits for what it cost
@@ -253,6 +254,9 @@ void ngx_http_mistral_exit_process(ngx_cycle_t *cycle);
 
 ngx_http_mistral_state_e ngx_http_mistral_link_state(
     ngx_http_mistral_model_t *m);
+
+/* it is not READY, but that is a matter of time; 1 or 0 */
+ngx_uint_t ngx_http_mistral_link_coming(ngx_http_mistral_model_t *m);
 
 /* the mapped segment of a model's engine; NULL: it has none */
 const mst_map_t *ngx_http_mistral_link_map(ngx_http_mistral_model_t *m);

@@ -6,6 +6,7 @@
  */
 
 #include "gateway/ngx_http_mistral_policy.h"
+#include "gateway/ngx_http_mistral_wait.h"
 
 #include "api/mst_fit.h"
 
@@ -35,6 +36,8 @@ ngx_http_mistral_begin(ngx_http_mistral_ctx_t *ctx)
     if (rc == NGX_OK) {
         rc = ngx_http_mistral_check_state(ctx, ctx->model);
     }
+
+    /* who waits for an engine is encoded meanwhile (NGX_AGAIN) */
 
     if (rc == NGX_ERROR) {
         ngx_http_mistral_fail_internal(ctx);
@@ -115,8 +118,7 @@ ngx_http_mistral_check_state(ngx_http_mistral_ctx_t *ctx,
 ngx_int_t
 ngx_http_mistral_look(ngx_http_mistral_ctx_t *ctx, ngx_http_mistral_model_t *m)
 {
-    ngx_int_t                 rc;
-    ngx_http_mistral_state_e  state;
+    ngx_int_t  rc;
 
     /* text to tokens and back needs no engine */
 
@@ -131,6 +133,30 @@ ngx_http_mistral_look(ngx_http_mistral_ctx_t *ctx, ngx_http_mistral_model_t *m)
         return rc;
     }
 
+    rc = ngx_http_mistral_look_engine(ctx, m);
+
+    if (rc == NGX_OK) {
+        return ngx_http_mistral_wait_behind(ctx, m) ? NGX_AGAIN : NGX_OK;
+    }
+
+    if (rc == NGX_AGAIN && !ngx_http_mistral_wait_room(ctx)) {
+        return NGX_DECLINED;
+    }
+
+    if (rc == NGX_AGAIN) {
+        ngx_http_mistral_forget_error(ctx);
+    }
+
+    return rc;
+}
+
+
+ngx_int_t
+ngx_http_mistral_look_engine(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_model_t *m)
+{
+    ngx_http_mistral_state_e  state;
+
     state = ngx_http_mistral_link_state(m);
 
     if (state == NGX_HTTP_MISTRAL_READY && ngx_http_mistral_hot(m)) {
@@ -144,7 +170,8 @@ ngx_http_mistral_look(ngx_http_mistral_ctx_t *ctx, ngx_http_mistral_model_t *m)
     ctx->model = m;
     ctx->shed = ngx_http_mistral_unavailable(state, &ctx->error);
 
-    return NGX_DECLINED;
+    return state != NGX_HTTP_MISTRAL_HOT && ngx_http_mistral_wait_may(ctx)
+           ? NGX_AGAIN : NGX_DECLINED;
 }
 
 

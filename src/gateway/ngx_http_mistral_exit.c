@@ -11,6 +11,7 @@
 #include "gateway/ngx_http_mistral.h"
 #include "gateway/ngx_http_mistral_engine.h"
 #include "gateway/ngx_http_mistral_link.h"
+#include "gateway/ngx_http_mistral_wait.h"
 
 
 #define NGX_HTTP_MISTRAL_EXIT_EARLY  200       /* ms, at most */
@@ -72,4 +73,5 @@ ngx_http_mistral_exit_handler(ngx_event_t *ev)
     link->cut = 1;
 
     ngx_http_mistral_call_lost(link, 1);
+    ngx_http_mistral_wait_lost(link);
 }

@@ -14,6 +14,7 @@
 #include "gateway/ngx_http_mistral_policy.h"
 #include "gateway/ngx_http_mistral_canary.h"
 #include "gateway/ngx_http_mistral_metrics.h"
+#include "gateway/ngx_http_mistral_route.h"
 
 
 /* by their names of X-Mistral-Shed-Reason, and one that is no shedding */
@@ -83,8 +84,6 @@ static ngx_int_t ngx_http_mistral_fallback_on(ngx_str_t *list,
 static ngx_int_t ngx_http_mistral_fallback_add_variables(ngx_conf_t *cf);
 static ngx_int_t ngx_http_mistral_fallback_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
-static ngx_uint_t ngx_http_mistral_fallback_elsewhere(
-    ngx_http_mistral_ctx_t *ctx);
 static ngx_int_t ngx_http_mistral_fallback_refused(
     ngx_http_mistral_ctx_t *ctx);
 static ngx_int_t ngx_http_mistral_fallback_give_up(
@@ -144,7 +143,7 @@ ngx_module_t  ngx_http_mistral_fallback_module = {
 
 
 const ngx_http_mistral_policy_t  ngx_http_mistral_fallback_policy = {
-    .elsewhere = ngx_http_mistral_fallback_elsewhere,
+    .elsewhere = ngx_http_mistral_fallback_takes,
     .refused = ngx_http_mistral_fallback_refused
 };
 
@@ -424,13 +423,17 @@ ngx_http_mistral_fallback_variable(ngx_http_request_t *r,
 }
 
 
-static ngx_uint_t
-ngx_http_mistral_fallback_elsewhere(ngx_http_mistral_ctx_t *ctx)
+ngx_uint_t
+ngx_http_mistral_fallback_takes(ngx_http_mistral_ctx_t *ctx)
 {
-    ngx_str_t                     reason;
-    ngx_http_mistral_fallback_t  *f;
+    ngx_str_t                         reason;
+    ngx_http_mistral_fallback_t      *f;
+    ngx_http_mistral_fallback_ctx_t  *fctx;
 
-    return ngx_http_mistral_fallback_find(ctx, NULL, &reason, &f) != 0;
+    fctx = ngx_http_get_module_ctx(ctx->request,
+                                   ngx_http_mistral_fallback_module);
+
+    return ngx_http_mistral_fallback_find(ctx, fctx, &reason, &f) != 0;
 }
 
 

@@ -7,6 +7,7 @@
 #include "gateway/ngx_http_mistral_engine.h"
 #include "gateway/ngx_http_mistral_link.h"
 #include "gateway/ngx_http_mistral_metrics.h"
+#include "gateway/ngx_http_mistral_wait.h"
 
 #include "base/mst_time.h"
 #include "shm/mst_slot.h"
@@ -149,6 +150,8 @@ ngx_http_mistral_link_attach(ngx_cycle_t *cycle, ngx_http_mistral_model_t *m)
     link->revive.handler = ngx_http_mistral_revive_handler;
     link->revive.cancelable = 1;
     link->program = m->setup->program;
+
+    ngx_http_mistral_wait_init(link);
 
     link->copy_size = e->map.rsp_size / 2;
     link->copy = ngx_alloc(link->copy_size, cycle->log);
@@ -305,6 +308,7 @@ ngx_http_mistral_link_detach(ngx_http_mistral_link_t *link)
 
     ngx_http_mistral_revive_end(link);
     ngx_http_mistral_exit_end(link);
+    ngx_http_mistral_wait_fini(link);
 
     ngx_http_mistral_watch_del(link->wake);
     ngx_http_mistral_watch_del(link->alive);
@@ -349,6 +353,7 @@ ngx_http_mistral_link_renew(ngx_cycle_t *cycle)
 
     for (i = 0; i < old->nelts; i++) {
         ngx_http_mistral_call_lost(links[i], 1);
+        ngx_http_mistral_wait_lost(links[i]);
         ngx_http_mistral_link_detach(links[i]);
 
         if (links[i]->n_refs == 0) {
@@ -424,6 +429,39 @@ ngx_http_mistral_link_state(ngx_http_mistral_model_t *m)
     }
 
     return state;
+}
+
+
+/*
+ * It hangs, loads, died, or waits for the engine before it: without an order
+ * it will be another one soon.  Not so bytes that make no sense, and an
+ * engine that says itself that it cannot be loaded.
+ */
+
+ngx_uint_t
+ngx_http_mistral_link_coming(ngx_http_mistral_model_t *m)
+{
+    mst_shm_t                *shm;
+    ngx_http_mistral_link_t  *link;
+
+    link = m->engine ? m->engine->link : NULL;
+
+    if (link == NULL || link->index == -1 || link->cut
+        || (m->metrics != NULL && atomic_load(&m->metrics->drained)))
+    {
+        return 0;
+    }
+
+    shm = link->engine->map.shm;
+
+    if (link->broken
+        && link->broken_epoch == atomic_load(&shm->engine_epoch))
+    {
+        return 0;
+    }
+
+    return atomic_load(&shm->state) != MST_STATE_DOWN
+           || !atomic_load(&shm->refused);
 }
 
 

@@ -72,6 +72,11 @@ typedef struct {
 
     ngx_event_t                   exit;        /* exit.c */
 
+    /* wait.c: requests that wait until the engine is ready */
+    ngx_queue_t                   waits;       /* _ctx_t.queue, oldest first */
+    ngx_event_t                   wait;
+    uint32_t                      held;        /* their answers */
+
     unsigned                      cut:1;       /* nginx is about to close all
                                                   connections */
     unsigned                      alone:1;     /* stale without a supervisor

@@ -269,6 +269,12 @@ ngx_http_mistral_pressure_late(ngx_http_mistral_ctx_t *ctx, mst_claim_t *c)
 
     now = mst_time_ns();
 
+    /* the figures of an engine that is not there are a dead one's */
+
+    if (ngx_http_mistral_link_state(ctx->model) != NGX_HTTP_MISTRAL_READY) {
+        ns = 0;
+    }
+
     return now >= c->ttft_ns || ns > c->ttft_ns - now;
 }
 

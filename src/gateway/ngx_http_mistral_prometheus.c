@@ -64,6 +64,8 @@ static void ngx_http_mistral_show_ready(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_loaded(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
+static void ngx_http_mistral_show_held(const ngx_http_mistral_family_t *f,
+    const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_drained(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out);
 static void ngx_http_mistral_show_blocks(const ngx_http_mistral_family_t *f,
@@ -167,6 +169,10 @@ static const ngx_http_mistral_family_t  ngx_http_mistral_names[] = {
     { "engine_loaded_ratio", "gauge",
       "Part of the weights that is loaded.",
       ngx_http_mistral_show_loaded, 0 },
+
+    { "engine_waiting", "gauge",
+      "Answers that mistral_engine_wait holds until the engine is ready.",
+      ngx_http_mistral_show_held, 0 },
 
     { "drained", "gauge",
       "1 if mistral_control has taken the model out of service.",
@@ -499,6 +505,16 @@ ngx_http_mistral_show_loaded(const ngx_http_mistral_family_t *f,
     const ngx_http_mistral_sample_t *s, mst_buf_t *out)
 {
     ngx_http_mistral_line_ratio(f, s, ngx_min(s->loaded, 100), 100, out);
+}
+
+
+static void
+ngx_http_mistral_show_held(const ngx_http_mistral_family_t *f,
+    const ngx_http_mistral_sample_t *s, mst_buf_t *out)
+{
+    if (s->engine) {
+        ngx_http_mistral_line(f, s, NULL, NULL, s->held, out);
+    }
 }
 
 

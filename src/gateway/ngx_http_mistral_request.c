@@ -9,6 +9,7 @@
  */
 
 #include "gateway/ngx_http_mistral_policy.h"
+#include "gateway/ngx_http_mistral_wait.h"
 
 #include <sys/random.h>
 
@@ -85,7 +86,7 @@ ngx_http_mistral_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (rc != NGX_OK) {
+    if (rc == NGX_DECLINED) {
 
         if (!ngx_http_mistral_policy_elsewhere(ctx)) {
             ngx_http_mistral_log_state(ctx);
@@ -93,6 +94,9 @@ ngx_http_mistral_handler(ngx_http_request_t *r)
         }
 
         ngx_http_mistral_forget_error(ctx);
+    }
+
+    if (rc != NGX_OK) {
         ctx->model = NULL;
     }
 
@@ -482,6 +486,8 @@ ngx_http_mistral_release(ngx_http_mistral_ctx_t *ctx)
         ctx->handing = 0;
         ngx_queue_remove(&ctx->queue);
     }
+
+    ngx_http_mistral_wait_leave(ctx);
 
     if (ctx->timer.timer_set) {
         ngx_del_timer(&ctx->timer);

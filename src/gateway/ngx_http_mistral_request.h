@@ -10,6 +10,7 @@
  *   prompt.c    messages or text to ids; /tokenize, /detokenize
  *   turn.c      what of both takes long, in turns
  *   submit.c    lengths, queue places, SUBMIT, time limits
+ *   wait.c      before its place: until the engine is ready
  *   response.c  what each record of the calls means
  *   choice.c    tokens to text, chunks and the end
  *   output.c    what is sent: gathered, bounded, watched
@@ -126,8 +127,9 @@ struct ngx_http_mistral_ctx_s {
     uint32_t                     n_encoded;    /* of them */
     ngx_queue_t                  live;         /* cancel.c: counted, not yet
                                                   settled */
-    ngx_queue_t                  queue;        /* of turns, then of those
-                                                  whose worker's ring is
+    ngx_queue_t                  queue;        /* of turns, then of those who
+                                                  wait for an engine, then of
+                                                  those whose worker's ring is
                                                   full */
     size_t                       n_ids;        /* of all prompts */
     uint32_t                     stop_ids[MST_MAX_STOP_IDS];
@@ -142,6 +144,13 @@ struct ngx_http_mistral_ctx_s {
     uint32_t                     n_sent;       /* of the choices: SUBMIT */
     uint32_t                     n_done;
     uint64_t                     deadline_ns;  /* of the start */
+
+    void                        *wait_link;    /* wait.c's: it is held for this
+                                                  link's engine; or NULL */
+    ngx_msec_t                   wait_from;    /* since when */
+    ngx_msec_t                   wait_ms;      /* before that */
+    ngx_msec_t                   wait_by;      /* refused then, if "waited" */
+    uint32_t                     wait_held;    /* answers in link->held */
 
     ngx_event_t                  timer;        /* set while anything is
                                                   awaited: a worker that shuts
@@ -183,6 +192,7 @@ struct ngx_http_mistral_ctx_s {
     unsigned                     read:1;       /* the JSON is */
     unsigned                     turning:1;    /* in the queue */
     unsigned                     handing:1;    /* in the other queue */
+    unsigned                     waited:1;     /* was held, or is */
     unsigned                     watched:1;    /* client's end is noticed */
     unsigned                     admitted:1;
     unsigned                     header_sent:1;
@@ -214,11 +224,14 @@ void ngx_http_mistral_begin(ngx_http_mistral_ctx_t *ctx);
 void ngx_http_mistral_redo(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_model_t *m);
 
-/* NGX_OK: the engine is ready, or not needed; NGX_DECLINED: ctx->error, which
-   look does not log */
+/* NGX_OK: the engine is ready, or not needed; NGX_AGAIN: it is not, and the
+   request may wait for it; NGX_DECLINED: ctx->error, which look does not
+   log.  look_engine asks no policy, and ctx->error is set for NGX_AGAIN, too */
 ngx_int_t ngx_http_mistral_check_state(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_model_t *m);
 ngx_int_t ngx_http_mistral_look(ngx_http_mistral_ctx_t *ctx,
+    ngx_http_mistral_model_t *m);
+ngx_int_t ngx_http_mistral_look_engine(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_model_t *m);
 void ngx_http_mistral_log_state(ngx_http_mistral_ctx_t *ctx);
 void ngx_http_mistral_forget_error(ngx_http_mistral_ctx_t *ctx);
@@ -305,8 +318,10 @@ void ngx_http_mistral_body_fini(ngx_http_mistral_ctx_t *ctx);
 void ngx_http_mistral_take_turn(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_turn_pt handler);
 
-/* submit.c */
+/* submit.c; start: with a queue place, an engine that is ready; the context
+   may be gone after both */
 void ngx_http_mistral_submit(ngx_http_mistral_ctx_t *ctx);
+void ngx_http_mistral_start(ngx_http_mistral_ctx_t *ctx);
 void ngx_http_mistral_rearm(ngx_http_mistral_ctx_t *ctx);
 void ngx_http_mistral_timeout(ngx_event_t *ev);
 

@@ -43,6 +43,9 @@ void ngx_http_mistral_breaker_resume(ngx_http_mistral_model_t *m);
 ngx_uint_t ngx_http_mistral_breaker_allows(ngx_http_mistral_ctx_t *ctx,
     ngx_http_mistral_model_t *m);
 
+/* fallback.c: is there another model for a request with this ctx->error? */
+ngx_uint_t ngx_http_mistral_fallback_takes(ngx_http_mistral_ctx_t *ctx);
+
 /* canary.c: 0: no line of this model counts; two lines of one text are one */
 ngx_uint_t ngx_http_mistral_canary_sum(ngx_http_mistral_model_t *m,
     ngx_http_mistral_canary_sum_t *sum);

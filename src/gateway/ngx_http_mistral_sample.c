@@ -6,6 +6,7 @@
 
 #include "gateway/ngx_http_mistral_sample.h"
 #include "gateway/ngx_http_mistral_route.h"
+#include "gateway/ngx_http_mistral_wait.h"
 
 
 static void ngx_http_mistral_sample_engine(ngx_http_mistral_sample_t *s,
@@ -79,6 +80,7 @@ ngx_http_mistral_sample_engine(ngx_http_mistral_sample_t *s,
 
     s->engine = 1;
     s->max_batch = atomic_load(&map->shm->max_batch);
+    s->held = ngx_http_mistral_wait_held(m);
 
     state = atomic_load(&map->shm->state);
 

@@ -17,6 +17,8 @@ typedef struct {
                                                   engine is ready */
     uint64_t                     max_batch;
     uint64_t                     loaded;       /* percent */
+    uint64_t                     held;         /* answers that wait until the
+                                                  engine is ready */
     ngx_uint_t                   ready;
     ngx_uint_t                   engine;       /* there is a segment */
     mst_breaker_state_t          breaker;

@@ -7,6 +7,7 @@
 #include "gateway/ngx_http_mistral_policy.h"
 #include "gateway/ngx_http_mistral_pressure.h"
 #include "gateway/ngx_http_mistral_tools.h"
+#include "gateway/ngx_http_mistral_wait.h"
 
 #include "api/mst_fit.h"
 #include "base/mst_time.h"
@@ -48,10 +49,8 @@ static ngx_event_t  ngx_http_mistral_handing_timer;
 void
 ngx_http_mistral_submit(ngx_http_mistral_ctx_t *ctx)
 {
-    ngx_int_t                     rc;
-    ngx_http_mistral_loc_conf_t  *mlcf;
-
-    mlcf = ngx_http_get_module_loc_conf(ctx->request, ngx_http_mistral_module);
+    ngx_int_t   rc;
+    ngx_uint_t  wait;
 
     rc = ngx_http_mistral_check_length(ctx);
 
@@ -71,9 +70,41 @@ ngx_http_mistral_submit(ngx_http_mistral_ctx_t *ctx)
         rc = ngx_http_mistral_check_state(ctx, ctx->model);
     }
 
-    if (rc == NGX_OK) {
+    wait = (rc == NGX_AGAIN);
+
+    if (rc == NGX_OK || wait) {
         rc = ngx_http_mistral_policy_counted(ctx);
     }
+
+    if (rc == NGX_OK && !wait) {
+        ngx_http_mistral_start(ctx);
+        return;
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_mistral_wait_hold(ctx);
+    }
+
+    if (rc == NGX_DECLINED) {
+        ngx_http_mistral_fail(ctx);
+
+    } else if (rc != NGX_OK) {
+        ngx_http_mistral_fail_internal(ctx);
+    }
+}
+
+
+void
+ngx_http_mistral_start(ngx_http_mistral_ctx_t *ctx)
+{
+    ngx_int_t                     rc;
+    ngx_http_mistral_loc_conf_t  *mlcf;
+
+    mlcf = ngx_http_get_module_loc_conf(ctx->request, ngx_http_mistral_module);
+
+    /* an engine says only now that its cache holds less than the context */
+
+    rc = ctx->waited ? ngx_http_mistral_check_length(ctx) : NGX_OK;
 
     if (rc == NGX_OK) {
         rc = ngx_http_mistral_place(ctx);

@@ -11,6 +11,7 @@
 #include "gateway/ngx_http_mistral_engine.h"
 #include "gateway/ngx_http_mistral_link.h"
 #include "gateway/ngx_http_mistral_metrics.h"
+#include "gateway/ngx_http_mistral_wait.h"
 
 #include "base/mst_time.h"
 
@@ -112,6 +113,7 @@ ngx_http_mistral_watch_wake_handler(ngx_event_t *ev)
 
     ngx_http_mistral_cancel_look();
     (void) ngx_http_mistral_revive_look(link);
+    ngx_http_mistral_wait_wake(link);
 
     for (i = 0; i < NGX_HTTP_MISTRAL_WATCH_PASSES; i++) {
         if (ngx_http_mistral_call_pass(link) == NGX_OK) {
@@ -157,6 +159,7 @@ ngx_http_mistral_watch_alive_handler(ngx_event_t *ev)
                   "are gone", &link->engine->name);
 
     ngx_http_mistral_call_lost(link, 1);
+    ngx_http_mistral_wait_wake(link);
     ngx_http_mistral_revive(link);
 }
 

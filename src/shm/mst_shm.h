@@ -123,6 +123,8 @@ typedef struct {
                                       worker; mst_shm_sleep() and _wake() */
     _Atomic uint32_t  intent;      /* worker: 1 while it takes or untakes */
     _Atomic uint64_t  taken;       /* worker */
+    _Atomic uint32_t  held;        /* worker: answers that it keeps back until
+                                      an engine is ready; no places */
     _Alignas(MST_CACHE_LINE)
     _Atomic uint32_t  epoch;       /* engine: +1 when it frees the slot; in
                                       every record */
@@ -160,6 +162,9 @@ typedef struct {
     _Atomic uint32_t  context;     /* engine, at READY */
     _Atomic uint32_t  timeout_ms;  /* engine_timeout, of the newest
                                       configuration: the master; 0 = none */
+    _Atomic uint32_t  refused;     /* supervisor, before DOWN: 1: the engine
+                                      ended since it cannot load what it is
+                                      given, and not by a crash */
     _Atomic uint64_t  revive_ns;   /* CAS by the worker that starts a
                                       supervisor, when it does */
 

@@ -59,6 +59,7 @@ mst_slot_free(mst_map_t *m, uint32_t i)
     /* nobody but us touches it: the owner is dead, and FREE comes last */
 
     atomic_store(&slot->intent, 0);
+    atomic_store(&slot->held, 0);
     atomic_store(&slot->sleeping, 0);
 
     atomic_store(&slot->req.head, 0);

@@ -61,6 +61,7 @@ static void mistral_super_reap(mistral_super_t *s);
 static void mistral_super_ended(mistral_super_t *s, int status);
 static void mistral_super_died(mistral_super_t *s, pid_t pid, int status);
 static void mistral_super_watch(mistral_super_t *s);
+static int mistral_super_refused(int status);
 static uint64_t mistral_super_pause(mistral_super_t *s, int status,
     int was_ready);
 static void mistral_super_stop(mistral_super_t *s);
@@ -455,6 +456,7 @@ mistral_super_died(mistral_super_t *s, pid_t pid, int status)
 
     was_ready = atomic_load(&s->shm->state) == MST_STATE_READY;
 
+    atomic_store(&s->shm->refused, mistral_super_refused(status));
     mistral_super_down(s);
     (void) atomic_fetch_add(&s->shm->restarts, 1);
 
@@ -518,6 +520,13 @@ mistral_super_watch(mistral_super_t *s)
 }
 
 
+static int
+mistral_super_refused(int status)
+{
+    return WIFEXITED(status) && WEXITSTATUS(status) == MST_EXIT_REFUSED;
+}
+
+
 /* before the next engine starts */
 
 static uint64_t
@@ -534,7 +543,7 @@ mistral_super_pause(mistral_super_t *s, int status, int was_ready)
 
     n = s->deaths++;
 
-    if ((WIFEXITED(status) && WEXITSTATUS(status) == MST_EXIT_REFUSED)
+    if (mistral_super_refused(status)
         || (WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM
             && s->term_ns != 0 && now - s->term_ns < MST_S))
     {
