@@ -19,6 +19,7 @@
 
 #include "gateway/ngx_http_mistral_policy.h"
 #include "gateway/ngx_http_mistral_metrics.h"
+#include "gateway/ngx_http_mistral_pressure.h"
 #include "gateway/ngx_http_mistral_route.h"
 #include "gateway/ngx_http_mistral_wait.h"
 
@@ -171,7 +172,9 @@ ngx_http_mistral_wait_hold(ngx_http_mistral_ctx_t *ctx)
 
     ngx_http_mistral_wait_publish(link, link->held + ctx->n_choices);
 
-    if (ngx_http_mistral_wait_held(ctx->model) > mlcf->queue) {
+    if (ngx_http_mistral_wait_held(ctx->model)
+        > ngx_http_mistral_pressure_places(ctx, mlcf->queue))
+    {
         ngx_http_mistral_wait_publish(link, link->held - ctx->n_choices);
 
         ctx->shed = ngx_http_mistral_unavailable(
