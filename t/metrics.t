@@ -22,7 +22,7 @@ my @counters = qw/ requests_total prompt_tokens_total cached_tokens_total
                    completion_tokens_total wasted_tokens_total
                    preemptions_total shed_total cut_answers_total
                    client_aborts_total engine_restarts_total fallbacks_total /;
-my @gauges = qw/ engine_ready engine_loaded_ratio drained kv_cache_efficiency_ratio scheduler_running scheduler_queue_length
+my @gauges = qw/ engine_ready engine_loaded_ratio engine_waiting drained kv_cache_efficiency_ratio scheduler_running scheduler_queue_length
                  scheduler_waiting_tokens scheduler_paused kv_cache_blocks
                  kv_cache_usage_ratio kv_cache_hit_rate
                  batch_utilization_ratio breaker_state
