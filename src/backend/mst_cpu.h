@@ -94,7 +94,7 @@ typedef void (*mst_cpu_finish_pt)(mst_backend_t *b, const mst_cpu_cmd_t *cmd,
 struct mst_cpu_cmd_s {
     _Alignas(64) uint32_t   next;  /* piece that nobody has taken; all
                                       threads add */
-    uint32_t                job;   /* its number, for mst_cpu_split_take() */
+    _Alignas(64) uint32_t   job;   /* its number, for mst_cpu_split_take() */
     mst_cpu_run_pt          run;
     uint32_t                layer;
     const mst_matrix_t     *matrix;

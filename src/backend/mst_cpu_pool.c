@@ -49,15 +49,16 @@ struct mst_cpu_pool_s {
                                           opened or the job ended */
     _Alignas(64) uint32_t   sleepers;  /* since the last wake-up */
     uint32_t                wakes;     /* so far; what they sleep on */
-    _Alignas(64) uint32_t   n;
+    _Alignas(64) uint32_t   patience;  /* spins within a job, now; all threads
+                                          write, any value will do */
+    uint32_t                held;      /* number of a phase that thread 0 will
+                                          begin first; 0: none */
+    _Alignas(64) uint32_t   n;         /* from here on all read much more than
+                                          they write */
     uint32_t                n_started; /* pthreads, to be joined */
     uint32_t                gap;       /* spins before a thread sleeps for lack
                                           of a job */
     uint32_t                spins;     /* the same within a job, at most */
-    uint32_t                patience;  /* ... and now; all threads write, any
-                                          value will do */
-    uint32_t                held;      /* number of a phase that thread 0 will
-                                          begin first; 0: none */
     const uint64_t         *look;      /* what waiting threads look at */
 
     /* the job; who is at a phase of it may read */
