@@ -251,7 +251,7 @@ mst_encode_merge(mst_encode_t *e, mst_str_t piece, size_t *budget)
 }
 
 
-/* as it was before, or by merging */
+/* of SentencePiece: as it was before, or by merging */
 
 static int
 mst_encode_piece(mst_encode_t *e, mst_str_t piece, size_t *budget)
@@ -278,11 +278,6 @@ mst_encode_piece(mst_encode_t *e, mst_str_t piece, size_t *budget)
             return MST_ERROR;
         }
 
-        if (slot->n == 1) {
-            e->ids[e->n++] = slot->first;
-            return MST_OK;
-        }
-
         for (i = 0; i < slot->n; i++) {
             e->ids[e->n + i] = e->ids[slot->first + i];
         }
@@ -298,8 +293,8 @@ mst_encode_piece(mst_encode_t *e, mst_str_t piece, size_t *budget)
     if (rc == MST_OK && first <= UINT32_MAX) {
         slot->data = piece.data;
         slot->len = (uint16_t) piece.len;
+        slot->first = (uint32_t) first;
         slot->n = (uint16_t) (e->n - first);
-        slot->first = slot->n == 1 ? e->ids[first] : (uint32_t) first;
     }
 
     return rc;

@@ -115,16 +115,17 @@ mst_lane_less(mst_lane_keys_t a, mst_lane_keys_t b)
 static inline int32_t
 mst_lane_least(const int32_t *key)
 {
+    int32_t          a, b;
     mst_lane_keys_t  k[4];
 
     memcpy(k, key, sizeof(k));
 
     k[0] = mst_lane_less(mst_lane_less(k[0], k[1]),
                          mst_lane_less(k[2], k[3]));
-    k[1] = __builtin_shuffle(k[0], (mst_lane_keys_t) { 2, 3, 0, 1 });
-    k[0] = mst_lane_less(k[0], k[1]);
+    a = k[0][0] < k[0][1] ? k[0][0] : k[0][1];
+    b = k[0][2] < k[0][3] ? k[0][2] : k[0][3];
 
-    return k[0][0] < k[0][1] ? k[0][0] : k[0][1];
+    return a < b ? a : b;
 }
 
 

@@ -155,8 +155,7 @@ mst_split_next(mst_split_t *s, size_t *budget, mst_str_t *piece)
             return MST_AGAIN;
         }
 
-        end = *s->start >= '0' && *s->start <= '9'
-              ? NULL : mst_split_short(s, *budget);
+        end = mst_split_ahead(s) ? mst_split_short(s, *budget) : NULL;
 
         if (end) {
             *budget -= (size_t) (end - s->start);

@@ -101,4 +101,17 @@ int mst_split_word(mst_split_t *s, size_t *budget, mst_str_t *piece);
 const unsigned char *mst_split_short(const mst_split_t *s, size_t budget);
 
 
+/* is an ASCII letter next, or behind a space? */
+
+static inline int
+mst_split_ahead(const mst_split_t *s)
+{
+    const unsigned char  *p;
+
+    p = s->start + (*s->start == ' ');
+
+    return p < s->end && (*p | 0x20u) - 'a' <= 'z' - 'a';
+}
+
+
 #endif /* MST_SPLIT_H */

@@ -6,6 +6,11 @@
 #include "text/mst_words.h"
 
 
+/* as the number of ids in a memo: they are not known yet, "first" is a word of
+   the batch; with 1 it is the id itself */
+#define MST_WORDS_LATER  0xffffu
+
+
 void
 mst_words_init(mst_words_t *w, const mst_tokenizer_t *t,
     const mst_memo_t *memo, uint32_t *ids, size_t n)
@@ -84,7 +89,7 @@ mst_words_look(mst_words_t *w, mst_word_t *word)
 
         if (found) {
             word->kind = slot->n == 1 ? MST_WORDS_TOKEN
-                         : slot->n == MST_MEMO_LATER ? MST_WORDS_SAME
+                         : slot->n == MST_WORDS_LATER ? MST_WORDS_SAME
                          : MST_WORDS_KNOWN;
             word->first = slot->first;
             word->n = slot->n;
@@ -130,7 +135,7 @@ mst_words_begin(mst_words_t *w, mst_word_t *word)
 
     b = &w->tokenizer->bpe;
     lane = &w->lane[w->n];
-    mst_words_keep(word, (uint32_t) w->n, MST_MEMO_LATER);
+    mst_words_keep(word, (uint32_t) w->n, MST_WORDS_LATER);
 
     if (mst_lane_fit(b)
         && mst_lane_start(lane, b, word->piece.data, word->piece.len))
