@@ -126,7 +126,8 @@ mst_k_plan_rows(const mst_k_attn_plan_t *a, mst_k_plan_t *s,
 MST_K_DEV void
 mst_k_plan_cuts(mst_k_plan_t *s, mst_k_attn_line_t *l)
 {
-    uint32_t           best, c, chunks, cost, g, i, lane, last, n, tasks;
+    uint32_t           best, c, chunks, cost, g, i, lane, last, n, pieces;
+    uint32_t           tasks;
     mst_k_attn_mark_t  m, next;
 
     MST_K_ROLLED
@@ -160,9 +161,13 @@ mst_k_plan_cuts(mst_k_plan_t *s, mst_k_attn_line_t *l)
             cost = 0;
 
             if (lane < 31 && c < l->ctas) {
-                s->off[c] = mst_k_attn_count(&m, &next, &cost);
-                s->cut[c] = m.pos;
-                s->item[c] = m.item;
+                pieces = mst_k_attn_count(&m, &next, &cost);
+
+                if (last) {
+                    s->off[c] = pieces;
+                    s->cut[c] = m.pos;
+                    s->item[c] = m.item;
+                }
             }
 
             cost = __reduce_max_sync(~0u, cost);
