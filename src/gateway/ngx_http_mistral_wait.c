@@ -202,9 +202,14 @@ ngx_http_mistral_wait_hold(ngx_http_mistral_ctx_t *ctx)
     ctx->timer.handler = ngx_http_mistral_wait_timeout;
     ngx_http_mistral_wait_arm(ctx);
 
-    /* it may have become ready since we looked, or others do not wait */
+    /* behind others: their turn is about to come, and ours */
 
-    ngx_http_mistral_wait_wake(link);
+    if (ngx_http_mistral_link_look(link) == NGX_HTTP_MISTRAL_READY) {
+        ngx_http_mistral_wait_wake(link);
+
+    } else if (!link->wait.timer_set) {
+        ngx_add_timer(&link->wait, NGX_HTTP_MISTRAL_WAIT_TICK);
+    }
 
     return ngx_http_mistral_watch(ctx);
 }

@@ -73,6 +73,7 @@ test_life(void **state)
 
     epoch = m.slots[3].epoch;
     m.slots[3].intent = 1;
+    m.slots[3].held = 2;
     mst_slot_leave(&m, 3);
     assert_int_equal(mst_slot_state(&m.slots[3]), MST_SLOT_DEAD);
     assert_int_equal(mst_slot_pid(&m.slots[3]), 1003);
@@ -83,6 +84,7 @@ test_life(void **state)
     assert_int_equal(mst_slot_pid(&m.slots[3]), 0);
     assert_int_equal(m.slots[3].epoch, epoch + 1);
     assert_int_equal(m.slots[3].intent, 0);
+    assert_int_equal(m.slots[3].held, 0);
     assert_int_equal(m.slots[3].master, getppid());
 
     assert_int_equal(mst_slot_claim(&m, 77), 3);
