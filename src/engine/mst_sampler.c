@@ -16,6 +16,8 @@
 #define MST_SAMPLER_PROMPT  0x80000000u        /* in counts: in the prompt */
 #define MST_SAMPLER_DIGIT   11                 /* bits of a pass */
 #define MST_SAMPLER_SUMS    (1u << MST_SAMPLER_DIGIT)
+#define MST_SAMPLER_FEW     256                /* tokens that top_p is hoped to
+                                                  leave at most */
 #define MST_SAMPLER_LOG2E   1.44269504088896340736
 
 
@@ -520,24 +522,50 @@ mst_sampler_least(float max, double temperature, double weight)
 }
 
 
-/* the smallest set of the largest whose weights reach top_p of the sum: what
-   weighs less than 1 - top_p of it in n parts is not in it */
+/* a list of all that may be in the set below: of the largest that reach "need"
+   together, few are tried first; what weighs less than what "need" leaves of
+   the sum in n parts is not in it at any rate */
+
+static uint32_t
+mst_sampler_likely(mst_sampler_t *s, const float *row, const mst_params_t *p,
+    float max, double sum)
+{
+    double    least, need, reached;
+    uint32_t  i, n;
+
+    least = (1 - (double) p->top_p) * sum;
+    need = (double) p->top_p * sum * (1 + 1e-12);
+
+    n = mst_sampler_list(s, row, mst_sampler_least(max, (double) p->temperature,
+                                                   least / MST_SAMPLER_FEW));
+
+    for (reached = 0, i = 0; i < n; i++) {
+        reached += s->weights[s->ids[i]];
+    }
+
+    if (reached < need) {
+        least /= 2 * s->n_vocab;
+        n = mst_sampler_list(s, row,
+                             mst_sampler_least(max, (double) p->temperature,
+                                               least));
+    }
+
+    for (i = 0; i < n; i++) {
+        s->weights[i] = s->weights[s->ids[i]];
+    }
+
+    return n;
+}
+
+
+/* the smallest set of the largest whose weights reach top_p of the sum */
 
 static uint32_t
 mst_sampler_nucleus(mst_sampler_t *s, const float *row, uint32_t n, int listed,
     const mst_params_t *p, float max, double sum)
 {
-    float     least;
-    uint32_t  i;
-
     if (!listed) {
-        least = mst_sampler_least(max, (double) p->temperature,
-                                  (1 - (double) p->top_p) * sum / (2 * n));
-        n = mst_sampler_list(s, row, least);
-
-        for (i = 0; i < n; i++) {
-            s->weights[i] = s->weights[s->ids[i]];
-        }
+        n = mst_sampler_likely(s, row, p, max, sum);
     }
 
     return mst_sampler_cut(s, n, s->weights, (double) p->top_p * sum);
