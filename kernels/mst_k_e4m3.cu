@@ -142,21 +142,22 @@ mst_k_e4m3_per(float f)
 
 
 /* a row of 8 elements "f" from 8 i on, which come of what is loaded for them:
-   all that a thread keeps is on its way before the first is computed */
+   all KEPT groups that a thread keeps are on their way before the first is
+   computed; with one there are no others */
 
-template <class G>
+template <int KEPT, class G>
 static __device__ __forceinline__ void
 mst_k_e4m3_row(const G &get, uint32_t width, uint8_t *to, float *scale)
 {
-    float            kept[MST_K_E4M3_KEPT][8], f[8], largest, factor;
+    float            kept[KEPT][8], f[8], largest, factor;
     uint32_t         i, k, n;
-    typename G::raw  raw[MST_K_E4M3_KEPT], more;
+    typename G::raw  raw[KEPT], more;
 
     n = width / 8;
     largest = 0;
 
 #pragma unroll
-    for (k = 0; k < MST_K_E4M3_KEPT; k++) {
+    for (k = 0; k < KEPT; k++) {
         i = threadIdx.x + k * blockDim.x;
 
         if (i < n) {
@@ -165,7 +166,7 @@ mst_k_e4m3_row(const G &get, uint32_t width, uint8_t *to, float *scale)
     }
 
 #pragma unroll
-    for (k = 0; k < MST_K_E4M3_KEPT; k++) {
+    for (k = 0; k < KEPT; k++) {
         i = threadIdx.x + k * blockDim.x;
 
         if (i < n) {
@@ -174,7 +175,9 @@ mst_k_e4m3_row(const G &get, uint32_t width, uint8_t *to, float *scale)
         }
     }
 
-    for (i = threadIdx.x + k * blockDim.x; i < n; i += blockDim.x) {
+    for (i = threadIdx.x + k * blockDim.x; KEPT > 1 && i < n;
+         i += blockDim.x)
+    {
         more = get.load(i);
         get.make(i, more, f);
         largest = mst_k_e4m3_largest(f, largest);
@@ -184,7 +187,7 @@ mst_k_e4m3_row(const G &get, uint32_t width, uint8_t *to, float *scale)
     to += (size_t) blockIdx.x * width;
 
 #pragma unroll
-    for (k = 0; k < MST_K_E4M3_KEPT; k++) {
+    for (k = 0; k < KEPT; k++) {
         i = threadIdx.x + k * blockDim.x;
 
         if (i < n) {
@@ -192,7 +195,9 @@ mst_k_e4m3_row(const G &get, uint32_t width, uint8_t *to, float *scale)
         }
     }
 
-    for (i = threadIdx.x + k * blockDim.x; i < n; i += blockDim.x) {
+    for (i = threadIdx.x + k * blockDim.x; KEPT > 1 && i < n;
+         i += blockDim.x)
+    {
         more = get.load(i);
         get.make(i, more, f);
         mst_k_e4m3_put(to + 8 * i, f, factor);
@@ -220,8 +225,9 @@ struct mst_k_e4m3_plain {
 };
 
 
+template <int KEPT>
 static __global__ void
-__launch_bounds__(MST_K_E4M3_THREADS, 2)
+__launch_bounds__(MST_K_E4M3_THREADS, KEPT == 1 ? 4 : 2)
 mst_k_e4m3_rows_kernel(const __grid_constant__ mst_k_e4m3_rows_t a)
 {
     mst_k_e4m3_plain  get;
@@ -229,16 +235,21 @@ mst_k_e4m3_rows_kernel(const __grid_constant__ mst_k_e4m3_rows_t a)
     mst_k_pdl_wait();
 
     get.from = a.from + (size_t) blockIdx.x * a.width;
-    mst_k_e4m3_row(get, a.width, a.to, a.scale);
+    mst_k_e4m3_row<KEPT>(get, a.width, a.to, a.scale);
 }
 
 
 extern "C" int
 mst_k_e4m3_rows(const mst_k_e4m3_rows_t *a, cudaStream_t stream)
 {
-    return mst_k_launch(mst_k_e4m3_rows_kernel, a->rows,
-                        a->width >= 4096 ? MST_K_E4M3_THREADS : 128, 0,
-                        stream, *a);
+    uint32_t  threads;
+
+    threads = a->width >= 4096 ? MST_K_E4M3_THREADS : 128;
+
+    return mst_k_launch(a->width <= 8 * threads
+                        ? mst_k_e4m3_rows_kernel<1>
+                        : mst_k_e4m3_rows_kernel<MST_K_E4M3_KEPT>, a->rows,
+                        threads, 0, stream, *a);
 }
 
 
@@ -444,7 +455,7 @@ mst_k_e4m3_gate_kernel(const __grid_constant__ mst_k_e4m3_gate_t a)
 
     mst_k_pdl_wait();
 
-    mst_k_e4m3_row(get, a.ff_dim, a.to, a.scale);
+    mst_k_e4m3_row<MST_K_E4M3_KEPT>(get, a.ff_dim, a.to, a.scale);
 }
 
 
