@@ -64,6 +64,14 @@ mst_k_quant_device(mst_k_quant_device_t *d)
         rc = cudaDeviceGetAttribute(wanted[i].value, wanted[i].attr, id);
     }
 
+    /* with MPS two engines' CTAs, each on half of the device, would wait for
+       their others for ever */
+
+    if (rc == cudaSuccess) {
+        d->alone = cudaDeviceGetAttribute(&i, cudaDevAttrMpsEnabled, id)
+                   == cudaSuccess && i == 0;
+    }
+
     return rc;
 }
 
@@ -100,8 +108,8 @@ mst_k_quant_gemms(const mst_k_gemm_t *a, uint32_t n, mst_k_quant_form_t form,
 
     rc = mst_k_quant_device(&d);
 
-    most = d.major >= 9 && a->n <= MST_K_QUANT_FEW && met ? MST_K_QUANT_OPS
-                                                          : 1;
+    most = d.major >= 9 && d.alone && a->n <= MST_K_QUANT_FEW && met
+           ? MST_K_QUANT_OPS : 1;
     ops.met = met;
 
     for (i = 0; i < n && rc == cudaSuccess; i += ops.n) {

@@ -180,6 +180,7 @@ typedef struct {
     int  n_sms;
     int  major;
     int  shared;               /* bytes that a CTA can have */
+    int  alone;                /* no other process' kernels run beside ours */
 } mst_k_quant_device_t;
 
 /* operations that are one launch */
