@@ -33,8 +33,9 @@ int mst_k_quant_gemm(const mst_k_gemm_t *a, mst_k_quant_form_t form,
 /*
  * Several, of the same tokens and form, each of which reads what the one
  * before it writes; pdl is the first one's.  Where the device can they are
- * one launch, whose CTAs meet between operations while the next one's weights
- * are on their way.  The bits are those of mst_k_quant_gemm().
+ * one launch (one token, sm_90, no MPS), whose CTAs meet between operations
+ * while the next one's weights are on their way.  The bits are those of
+ * mst_k_quant_gemm().
  *
  * met: zeroed once; launches of one stream can share it.
  */
