@@ -32,13 +32,13 @@
  *
  * Measured on an H200 on 30 November 2026, t/cuda/mst_k_quant_bench.cu, a
  * graph of a Mistral-7B's matrices (no attention), PDL, ms for 1 / 4 / 8 / 16
- * tokens: int4 in groups of 128 1.31 / 1.64 / 2.23 / 3.82, by four 1.27; 4
- * bits in groups of 32 1.41 / 1.86 / 2.49 / 4.16, by four 1.39; Q8_0 1.99 /
- * 2.31 / 2.93 / 4.91, by four 2.01; the floor of bytes is 0.83, 0.98 and 1.66.
- * The engine's whole step for one token at context 512: int4 1.53 ms, Q4_K
- * 1.63, Q8_0 2.31 (with two chunks on their way, not three as now), before all
- * this 1.76, 1.80, 2.37.  Of a layer of int4 (38 us, 25 of them bytes) out
- * takes 3.0, gate and up 10.2, down 4.1, what is between two of them 5.
+ * tokens: int4 in groups of 128 1.28 / 1.61 / 2.22 / 3.79, by four 1.22; 4
+ * bits in groups of 32 1.37 / 1.77 / 2.39 / 4.22, by four 1.33; Q8_0 1.99 /
+ * 2.32 / 2.93 / 5.02, by four 2.01; the floor of bytes is 0.83, 0.98 and 1.66.
+ * The engine's whole step for one token at context 512: int4 1.52 ms, Q4_K
+ * 1.63, Q8_0 2.24, before all this 1.74, 1.79, 2.35.  Of a layer of int4 (38
+ * us, 25 of them bytes) out takes 3.0, gate and up 10.2, down 4.1, what is
+ * between two of them 5.
  */
 
 #include "kernels/mst_k_quant_run.cuh"
