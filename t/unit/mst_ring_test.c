@@ -27,8 +27,8 @@
 #include "seed.h"
 
 
-#define SIZE   8192
-#define N_KILL 300
+#define SIZE     8192
+#define N_KILL   300
 #define N_LEAST  40                     /* records before each of them */
 
 
