@@ -21,6 +21,14 @@
 #define MST_K_E4M3_THREADS  512
 #define MST_K_E4M3_KEPT     4          /* groups of 8 that a thread keeps */
 
+/* CTAs of short rows that an SM shall hold, of 2,048 threads or of 1,536 */
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ > 800 && __CUDA_ARCH__ < 900
+#define MST_K_E4M3_CTAS     3
+#else
+#define MST_K_E4M3_CTAS     4
+#endif
+
 
 /* over a block of whole warps; all threads get it */
 
@@ -227,7 +235,7 @@ struct mst_k_e4m3_plain {
 
 template <int KEPT>
 static __global__ void
-__launch_bounds__(MST_K_E4M3_THREADS, KEPT == 1 ? 4 : 2)
+__launch_bounds__(MST_K_E4M3_THREADS, KEPT == 1 ? MST_K_E4M3_CTAS : 2)
 mst_k_e4m3_rows_kernel(const __grid_constant__ mst_k_e4m3_rows_t a)
 {
     mst_k_e4m3_plain  get;
