@@ -213,7 +213,7 @@ units: $(UNITS)
 SHARED = mst_ring mst_place mst_slot mst_sched mst_outbox mst_serve \
          mst_serve_slot mst_serve_owner mst_serve_call mst_cpu_pool \
          mst_cpu_split mst_cpu_gemm mst_cpu_attn mst_cpu_matrix mst_cpu_top \
-         mst_cpu
+         mst_cpu mst_cpu_spread
 
 tsan: $(SHARED:%=$(BUILD)/t/%_test)
 

@@ -642,53 +642,6 @@ mst_cpu_sync(mst_backend_t *b, const float **logits, mst_err_t *err)
 }
 
 
-typedef struct {
-    const mst_backend_work_t  *work;
-    mst_cpu_cmd_t              cmd;    /* its counter of pieces */
-    uint32_t                   slots;  /* that are taken; all threads add */
-} mst_cpu_spread_t;
-
-
-/* who finds no slot finds pieces in the hands of all that have one */
-
-static void
-mst_cpu_spread_run(void *data, uint32_t phase, uint32_t thread, int last)
-{
-    uint32_t           at, slot;
-    mst_cpu_spread_t  *s;
-
-    (void) phase;
-    (void) thread;
-    (void) last;
-
-    s = data;
-
-    /* partner: the same addition of the other threads */
-    slot = __atomic_fetch_add(&s->slots, 1, __ATOMIC_RELAXED);
-
-    while (slot < s->work->slots
-           && mst_cpu_take(&s->cmd, s->work->n, 1, &at) != 0)
-    {
-        s->work->piece(s->work->data, slot, at);
-    }
-}
-
-
-static void
-mst_cpu_spread(mst_backend_t *b, const mst_backend_work_t *work)
-{
-    mst_cpu_spread_t    s = { 0 };
-    mst_cpu_pool_job_t  job = { 0 };
-
-    s.work = work;
-    job.run = mst_cpu_spread_run;
-    job.data = &s;
-    job.n_phases = 1;
-
-    mst_cpu_pool_run(b->pool, &job);
-}
-
-
 const mst_backend_ops_t  mst_cpu_ops = {
     .name = "cpu",
     .create = mst_cpu_create,

@@ -323,6 +323,9 @@ int mst_cpu_top(mst_backend_t *b, const mst_vector_t *norm,
     const mst_matrix_t *head, uint32_t *ids);
 void mst_cpu_top_end(mst_backend_t *b);
 
+/* mst_cpu_spread.c: others' work, as mst_backend.h's "spread" */
+void mst_cpu_spread(mst_backend_t *b, const mst_backend_work_t *work);
+
 /* mst_cpu_kv.c */
 int mst_cpu_kv_init(mst_backend_t *b, mst_err_t *err);
 const char *mst_cpu_kv_name(mst_kv_type_t type);
