@@ -7,35 +7,8 @@
  */
 
 #include "device_rig.cuh"
+#include "fill_rig.cuh"
 #include "kernels/mst_k_quant.h"
-
-
-static __global__ void
-fill_kernel(uint32_t *p, size_t n, uint32_t mask)
-{
-    size_t  i;
-
-    for (i = (size_t) blockIdx.x * blockDim.x + threadIdx.x; i < n;
-         i += (size_t) gridDim.x * blockDim.x)
-    {
-        p[i] = (uint32_t) mst_hash_mix(i + 77) & mask;
-    }
-}
-
-
-/* no f16 or bf16 in there is large or a NaN */
-
-static void *
-filled(size_t size)
-{
-    void  *p;
-
-    CHECK(cudaMalloc(&p, size));
-    fill_kernel<<<1056, 256>>>((uint32_t *) p, size / 4, 0xbfffbfff);
-    CHECK(cudaGetLastError());
-
-    return p;
-}
 
 
 static const struct {

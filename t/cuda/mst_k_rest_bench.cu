@@ -8,7 +8,10 @@
  *     mst_k_rest_bench
  */
 
+#define RIG_MASK  0xbfbfbfbf        /* of e4m3 nothing is a NaN, either */
+
 #include "device_rig.cuh"
+#include "fill_rig.cuh"
 #include "kernels/mst_kernels.h"
 
 #define DIM      4096
@@ -19,35 +22,6 @@
 
 
 static cudaStream_t  stream;
-
-
-static __global__ void
-fill_kernel(uint32_t *p, size_t n, uint32_t mask)
-{
-    size_t  i;
-
-    for (i = (size_t) blockIdx.x * blockDim.x + threadIdx.x; i < n;
-         i += (size_t) gridDim.x * blockDim.x)
-    {
-        p[i] = (uint32_t) mst_hash_mix(i + 77) & mask;
-    }
-}
-
-
-/* of bf16 and e4m3 nothing in there is large or a NaN */
-
-static void *
-filled(size_t size)
-{
-    void  *p;
-
-    CHECK(cudaMalloc(&p, size));
-    fill_kernel<<<1056, 256>>>((uint32_t *) p, size / 4, 0xbfbfbfbf);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-
-    return p;
-}
 
 
 template <class A>
