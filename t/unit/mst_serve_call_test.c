@@ -82,6 +82,23 @@ test_answer(void **state)
 }
 
 
+/* an engine with "late", and a worker that READY has woken */
+
+static void
+late(world_t *w, worker_t *a)
+{
+    uint64_t  count;
+
+    world_init(w, NULL, 8);
+    world_engine_dies(w);
+    w->late = 1;
+    world_engine(w, NULL, 8);
+
+    worker_claim(w, a, (uint32_t) getpid());
+    assert_true(read(w->fd0 + 1, &count, 8) == 8);
+}
+
+
 /* with "late" a step is told of when the next one has begun, or when there is
    none: records, numbers and one wake-up */
 
@@ -94,13 +111,7 @@ test_late(void **state)
 
     (void) state;
 
-    world_init(&w, NULL, 8);
-    world_engine_dies(&w);
-    w.late = 1;
-    world_engine(&w, NULL, 8);
-
-    worker_claim(&w, &a, (uint32_t) getpid());
-    assert_true(read(w.fd0 + 1, &count, 8) == 8);    /* of READY */
+    late(&w, &a);
 
     mst_shm_sleep(&a.slot->sleeping);
     worker_send(&a, worker_submit(&w, &a, 77, 10, 3));
@@ -152,6 +163,19 @@ test_late(void **state)
 }
 
 
+/* a wake-up is due, and nothing behind it */
+
+static void
+woken(world_t *w)
+{
+    uint64_t  count;
+
+    assert_true(mst_serve_tell(w->serve) >= 2);
+    assert_int_equal(mst_serve_tell(w->serve), 0);
+    assert_true(read(w->fd0 + 1, &count, 8) == 8);
+}
+
+
 /* tokens behind the first one are there, and a worker that was woken a short
    time before sleeps on: until it has slept long enough, or for other news */
 
@@ -164,21 +188,13 @@ test_gather(void **state)
 
     (void) state;
 
-    world_init(&w, NULL, 8);
-    world_engine_dies(&w);
-    w.late = 1;
-    world_engine(&w, NULL, 8);
+    late(&w, &a);
     w.serve->gather_ns = UINT64_MAX;
-
-    worker_claim(&w, &a, (uint32_t) getpid());
-    assert_true(read(w.fd0 + 1, &count, 8) == 8);
 
     mst_shm_sleep(&a.slot->sleeping);
     worker_send(&a, worker_submit(&w, &a, 77, 10, 5));
     pass(&w, 1);
-    assert_true(mst_serve_tell(w.serve) >= 2);         /* the first one */
-    assert_int_equal(mst_serve_tell(w.serve), 0);
-    assert_true(read(w.fd0 + 1, &count, 8) == 8);
+    woken(&w);                                 /* the first one */
     (void) worker_expect(&a, MST_REC_ADMIT, 77);
     (void) worker_expect(&a, MST_REC_TOKENS, 77);
 
@@ -191,15 +207,11 @@ test_gather(void **state)
     (void) worker_expect(&a, MST_REC_TOKENS, 77);
 
     w.serve->gather_ns = 0;                            /* in a long step */
-    assert_true(mst_serve_tell(w.serve) >= 2);
-    assert_int_equal(mst_serve_tell(w.serve), 0);
-    assert_true(read(w.fd0 + 1, &count, 8) == 8);
+    woken(&w);
 
     mst_shm_sleep(&a.slot->sleeping);
     pass(&w, 1);
-    assert_true(mst_serve_tell(w.serve) >= 2);         /* long ago */
-    assert_int_equal(mst_serve_tell(w.serve), 0);
-    assert_true(read(w.fd0 + 1, &count, 8) == 8);
+    woken(&w);                                 /* long ago */
     (void) worker_expect(&a, MST_REC_TOKENS, 77);
 
     w.serve->gather_ns = UINT64_MAX;
@@ -208,9 +220,7 @@ test_gather(void **state)
     assert_int_equal(mst_serve_tell(w.serve), 0);
     assert_true(read(w.fd0 + 1, &count, 8) == -1);
     pass(&w, 1);
-    assert_true(mst_serve_tell(w.serve) >= 2);         /* the end of it */
-    assert_int_equal(mst_serve_tell(w.serve), 0);
-    assert_true(read(w.fd0 + 1, &count, 8) == 8);
+    woken(&w);                                 /* the end of it */
     (void) worker_expect(&a, MST_REC_TOKENS, 77);
     (void) worker_expect(&a, MST_REC_TOKENS, 77);
     (void) worker_expect(&a, MST_REC_DONE, 77);
@@ -224,20 +234,13 @@ test_gather(void **state)
 static void
 test_gather_idle(void **state)
 {
-    world_t    w;
-    worker_t   a;
-    uint64_t   count;
+    world_t   w;
+    worker_t  a;
 
     (void) state;
 
-    world_init(&w, NULL, 8);
-    world_engine_dies(&w);
-    w.late = 1;
-    world_engine(&w, NULL, 8);
+    late(&w, &a);
     w.serve->gather_ns = UINT64_MAX;
-
-    worker_claim(&w, &a, (uint32_t) getpid());
-    assert_true(read(w.fd0 + 1, &count, 8) == 8);
     worker_send(&a, worker_submit(&w, &a, 77, 10, 1000));
     pass(&w, 1);
     assert_int_equal(mst_serve_tell(w.serve), 0);      /* it is awake */
@@ -251,9 +254,7 @@ test_gather_idle(void **state)
 
     w.serve->gather = 0;
     w.serve->due = 1;
-    assert_true(mst_serve_tell(w.serve) >= 2);
-    assert_int_equal(mst_serve_tell(w.serve), 0);
-    assert_true(read(w.fd0 + 1, &count, 8) == 8);
+    woken(&w);
 
     world_fini(&w);
 }
